@@ -11,7 +11,7 @@ use testkit::RunningProgram;
 /// # Errors
 /// The command cannot be started, ends, or does not listen in time.
 pub(crate) fn start_listening(command: &mut Command, port: u16) -> Result<RunningProgram, String> {
-    RunningProgram::start_until(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
+    RunningProgram::start_and_wait(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
 }
 
 /// The API keys of the judged server.

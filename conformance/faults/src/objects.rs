@@ -1,4 +1,4 @@
-//! Faults in events, and in the charges and invoices of events and deliveries.
+//! Faults in events and deliveries, in their charges and invoices, and in listed charges.
 
 use conformance_model::mode::Mode;
 use conformance_model::recording::List;
@@ -22,6 +22,7 @@ const EVENT: &[FieldFault] = &[
     ("details", Some(|| json!([])), "is an array", &["events.details"]),
     ("details", Some(|| Value::Null), "is null", &["events.details"]),
     ("charge", None, MISSING, &["events.subject"]),
+    // "always": in an event of an invoice, null is correct. Likewise for `invoice`.
     ("charge", Some(|| Value::Null), "is always null", &["events.subject"]),
     ("charge", Some(|| json!("ch_4711")), "is a string", &["events.subject"]),
     ("invoice", None, MISSING, &["events.subject"]),
@@ -167,8 +168,8 @@ fn canceled_charge(event: &mut Value) -> Option<&mut Value> {
     if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
 }
 
-/// Adds faults in the fields of a part of each object at an injection point: the part that `part` returns. A fault
-/// changes only objects that have the field.
+/// Adds faults, each once per mode, in the fields of a part of each object at an injection point: the part that
+/// `part` returns. A fault changes only objects that have the field.
 fn add_part_faults(
     all: &mut Vec<Fault>,
     faults: &[FieldFault],

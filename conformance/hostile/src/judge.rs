@@ -10,11 +10,12 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// A run of the suite against a correct server. Of its burst up to the rate limit, only every 24th request is kept,
-/// because judging all would take too long.
+/// A run of the suite against a correct server, with only a part of the burst that reaches the rate limit, because
+/// judging the whole burst takes too long.
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_burst = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::UntilRefused { .. }));
+    // Every 24th: about five of the 120 requests that the specified rate limit allows.
     outcome
         .recording
         .exchanges

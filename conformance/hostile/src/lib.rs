@@ -1,8 +1,9 @@
-//! Fuzz targets: every parser must survive arbitrary bytes.
+//! Fuzz targets: code that reads untrusted bytes must handle all of them.
 //!
-//! A [`Target`] parses any bytes and panics if an invariant of the parser is violated. `cargo xtask hostile` runs the
-//! targets with libFuzzer, guided by coverage. A plain build of this package replays files, and its test replays the
-//! files under `corpus/`: seeds, and all inputs that once revealed a fault.
+//! A [`Target`] runs such code, a parser, the reference server or the judge, on any bytes, and panics if an invariant
+//! is violated. `cargo xtask hostile` builds the program of this package with libFuzzer, which generates inputs
+//! guided by coverage. Built without libFuzzer, the program runs a target on given files instead. A test runs the
+//! targets on the files under `corpus/`: seeds, and all inputs that once revealed a fault.
 
 mod edit;
 mod judge;
@@ -15,9 +16,9 @@ mod scenario;
 pub struct Target {
     /// The name on the command line, and of the directory under `corpus/`.
     pub name: &'static str,
-    /// The description of the parser and its invariants.
+    /// The description of the input and the invariants.
     pub description: &'static str,
-    /// Runs the parser on the bytes. Panics if an invariant is violated.
+    /// Runs the target on the bytes. Panics if an invariant is violated.
     pub feed: fn(&[u8]),
 }
 

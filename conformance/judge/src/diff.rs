@@ -1,4 +1,5 @@
-//! Contradictions between two representations of one charge or invoice.
+//! Comparison of the representations of a charge or invoice: the fields to compare, the contradictions between two
+//! values, and the times after which all representations must agree.
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -34,7 +35,8 @@ pub(crate) const LISTED_KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (
 /// The longest time after a change until all copies of an object agree.
 pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
 
-/// Returns a number without trailing zeros, and the number of decimals as written; `None` if the text is not a number.
+/// Returns a text of digits and points without trailing zeros after a point, and the number of decimals as written.
+/// `None` if the text is empty or has other characters.
 fn parse_number(text: &str) -> Option<(&str, usize)> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let decimals = text.split_once('.').map(|(_, decimals)| decimals.len());
@@ -42,8 +44,8 @@ fn parse_number(text: &str) -> Option<(&str, usize)> {
     is_number.then_some((trimmed, decimals.unwrap_or_default()))
 }
 
-/// Returns `true` if two values of one field are different numbers, or strings with different times, numbers or texts.
-/// Values of two kinds do not contradict each other here: other statements judge invalid values.
+/// Returns `true` if two values of one field are different numbers, or strings with different times, numbers or texts. An
+/// empty text contradicts no other, and neither do values of two kinds: other statements judge invalid values.
 pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     if let (Value::Number(first), Value::Number(second)) = (first, second) {
         return first.as_f64() != second.as_f64();
@@ -57,39 +59,39 @@ pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     }
 }
 
-/// Like [`contradict`], but compares two numbers only if both have equally many decimals: redaction
-/// makes equal amounts with different decimals differ.
+/// Like [`contradict`], but two numbers contradict each other only if both have equally many decimals: redaction may
+/// replace `1.5` and `1.50`, which are equal, by different amounts.
 pub(crate) fn contradict_as_written(_: &str, first: &Value, second: &Value) -> bool {
     let decimals = |value: &Value| value.as_str().and_then(parse_number).map(|(_, decimals)| decimals);
     decimals(first) == decimals(second) && contradict(first, second)
 }
 
-/// Returns `true` if one of two values of `paid_at` is null and the other a time.
+/// Returns `true` if one of two values of `paid_at` is null and the other a string.
 fn is_one_paid_at_null(name: &str, first: &Value, second: &Value) -> bool {
     name == "paid_at" && (first.is_null() && second.is_string() || first.is_string() && second.is_null())
 }
 
-/// Returns `true` if two values of a field contradict each other, or only one of them has a time of payment.
-pub(crate) fn differ(name: &str, first: &Value, second: &Value) -> bool {
+/// Like [`contradict`], but null and a string contradict each other in the field `paid_at`.
+pub(crate) fn contradict_in_field(name: &str, first: &Value, second: &Value) -> bool {
     contradict(first, second) || is_one_paid_at_null(name, first, second)
 }
 
-/// Returns the member and field of the first difference between the charge or invoice of two events.
+/// Returns the member and field of the first contradiction between the charges or invoices of two events.
 pub(crate) fn first_contradiction(
     first: &Value,
     second: &Value,
     fields: &Fields,
-    differ: fn(&str, &Value, &Value) -> bool,
+    contradicts: fn(&str, &Value, &Value) -> bool,
 ) -> Option<(&'static str, &'static str)> {
     fields.iter().find_map(|(member, names)| {
         let (first, second) = (first.get(member)?, second.get(member)?);
-        let differs = |name: &&&str| {
+        let is_contradiction = |name: &&&str| {
             first
                 .get(**name)
                 .zip(second.get(**name))
-                .is_some_and(|(first, second)| differ(name, first, second))
+                .is_some_and(|(first, second)| contradicts(name, first, second))
         };
-        Some((*member, *names.iter().find(differs)?))
+        Some((*member, *names.iter().find(is_contradiction)?))
     })
 }
 
@@ -110,9 +112,9 @@ pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
     exchange.response().and_then(|response| parse_http_date(response.header("date")?))
 }
 
-/// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response: all
-/// copies of it must then agree.
-pub(crate) fn are_copies_consistent(
+/// Returns `true` if the newest listed event with the charge and invoice of `event` was recorded more than
+/// [`CONSISTENCY_TIME`] before a response: all copies of the object must then agree.
+pub(crate) fn is_unchanged_before(
     views: &[PageView<'_>],
     mode: Mode,
     event: &Value,

@@ -15,8 +15,8 @@ use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{
-    IMMUTABLE_FIELDS, STATE_FIELDS, TEXT_FIELDS, are_copies_consistent, contradict, differ,
-    first_contradiction, recorded_at, time_zone_difference,
+    IMMUTABLE_FIELDS, STATE_FIELDS, TEXT_FIELDS, contradict, contradict_in_field, first_contradiction,
+    is_unchanged_before, recorded_at, time_zone_difference,
 };
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, readable_pages};
 use super::parsed_deliveries::{is_uuid, member_text};
@@ -300,13 +300,14 @@ fn difference_from_list(
         return Some((name.to_owned(), member_text(event, name)));
     }
     let is_list_steady =
-        rows.all(|listed| first_contradiction(listed, &row, &STATE_FIELDS, differ).is_none());
-    let fields: &[_] = if is_list_steady && are_copies_consistent(views, mode, event, exchange) {
+        rows.all(|listed| first_contradiction(listed, &row, &STATE_FIELDS, contradict_in_field).is_none());
+    let fields: &[_] = if is_list_steady && is_unchanged_before(views, mode, event, exchange) {
         &[IMMUTABLE_FIELDS, STATE_FIELDS]
     } else {
         &[IMMUTABLE_FIELDS]
     };
-    let first = fields.iter().find_map(|fields| first_contradiction(&row, event, fields, differ));
+    let first =
+        fields.iter().find_map(|fields| first_contradiction(&row, event, fields, contradict_in_field));
     let (member, name) = first.or_else(|| changed_text(views, mode, exchange, event))?;
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
@@ -328,10 +329,11 @@ fn changed_text(
         .collect();
     let (first, last) = (listed.first()?, listed.last()?);
     let is_between_pages = first.0 < exchange.number && exchange.number < last.0;
-    let is_list_steady =
-        listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXT_FIELDS, differ).is_none());
+    let is_list_steady = listed
+        .iter()
+        .all(|(_, row)| first_contradiction(first.1, row, &TEXT_FIELDS, contradict_in_field).is_none());
     if is_between_pages && is_list_steady {
-        first_contradiction(first.1, event, &TEXT_FIELDS, differ)
+        first_contradiction(first.1, event, &TEXT_FIELDS, contradict_in_field)
     } else {
         None
     }

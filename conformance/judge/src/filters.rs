@@ -18,7 +18,7 @@ use super::evidence::{
     page_must_exist, readable_pages, with_article,
 };
 use crate::check::{Check, Mismatch};
-use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, are_copies_consistent, recorded_at, response_date};
+use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before, recorded_at, response_date};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -400,7 +400,7 @@ fn check_unchanged_objects_are_listed(recording: &Recording) -> Result<(), Check
             let (first, last) = (with_status(before), with_status(after));
             let is_missing = |code: &&String| {
                 let event = serde_json::json!({ member: { "code": code } });
-                !shown.contains(*code) && are_copies_consistent(&views, view.mode, &event, view.exchange)
+                !shown.contains(*code) && is_unchanged_before(&views, view.mode, &event, view.exchange)
             };
             if let Some(code) = first.intersection(&last).find(is_missing) {
                 let expected = format!(

@@ -1,4 +1,5 @@
-//! Chapter "invoices": the invoice in deliveries and events.
+//! Chapter "invoices" of the catalogue of statements: the invoice in deliveries and events, and the charges of
+//! invoices in the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +16,15 @@ use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, readable_pages};
 use crate::subjects::{Subject, judge_each_subject, subjects};
 
-const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
-const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];
+/// The groups of probes that read invoices, in events and in the list.
+const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
+/// The groups of probes that receive invoices in deliveries.
+const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("invoices.fields", NEEDS_EVENTS, judge_fields).with_optional_probes(NEEDS),
-    Check::new("invoices.formats", NEEDS, observe_formats),
-    Check::new("invoices.status_values", NEEDS, observe_statuses),
+    Check::new("invoices.fields", NEEDS, judge_fields).with_optional_probes(NEEDS_DELIVERIES),
+    Check::new("invoices.formats", NEEDS_DELIVERIES, observe_json_types),
+    Check::new("invoices.status_values", NEEDS_DELIVERIES, observe_statuses),
 ];
 
 const FIELDS: [&str; 8] =
@@ -33,6 +36,7 @@ fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     parsed.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
+/// Judges the charges of listed invoices first, then the fields of each invoice.
 fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_shared_charge(recording)?;
     let outcome =
@@ -82,7 +86,7 @@ fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
 /// invoice may belong to another one.
 fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
-    let is_voided = |code: &str, mode: Mode| {
+    let has_voided_event = |code: &str, mode: Mode| {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         of_mode.flat_map(PageView::rows).any(|row| {
             text_at(row, &["type"]) == Some("invoice.voided")
@@ -95,9 +99,10 @@ fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
             let (Some(code), Some(charges)) = (text_at(row, &["code"]), invoice_charge_codes(row)) else {
                 continue;
             };
-            let is_void =
+            // The specification leaves the names of statuses open.
+            let has_void_status =
                 text_at(row, &["status"]).is_some_and(|status| status.to_lowercase().contains("void"));
-            if is_void || is_voided(code, view.mode) {
+            if has_void_status || has_voided_event(code, view.mode) {
                 continue;
             }
             for charge in charges {
@@ -129,7 +134,8 @@ fn json_type(value: &Value) -> &'static str {
     }
 }
 
-fn observe_formats(recording: &Recording) -> CheckResult {
+/// Observes the JSON types of the fields.
+fn observe_json_types(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for invoice in received.readable_deliveries().filter_map(invoice) {

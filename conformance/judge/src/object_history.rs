@@ -11,8 +11,8 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict, differ,
-    first_contradiction, recorded_at, response_date,
+    CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict,
+    contradict_in_field, first_contradiction, recorded_at, response_date,
 };
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_page_reads, readable_pages};
 
@@ -137,7 +137,7 @@ fn objects_in_two_states(rows: &[Value]) -> Vec<(&'static str, &str)> {
     });
     let in_two_states = objects.filter(|(object, row)| {
         let first = states.entry(*object).or_insert(row);
-        first_contradiction(first, row, &STATE_FIELDS, differ).is_some()
+        first_contradiction(first, row, &STATE_FIELDS, contradict_in_field).is_some()
     });
     in_two_states.map(|(object, _)| object).collect()
 }
@@ -413,8 +413,8 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let [first_row, second_row] = [first.row, second.row];
     let has_same_details = first_row["details"] == second_row["details"]
         && first_row["details"].as_object().is_some_and(|details| !details.is_empty());
-    let has_same_charge =
-        history.is_snapshot && first_contradiction(first_row, second_row, &STATE_FIELDS, differ).is_none();
+    let has_same_charge = history.is_snapshot
+        && first_contradiction(first_row, second_row, &STATE_FIELDS, contradict_in_field).is_none();
     if has_same_details || has_same_charge || first.recorded_at() == second.recorded_at() {
         let actual = format!("{} and {}", first.id(), second.id());
         return Err(CheckError::violation(
@@ -563,7 +563,7 @@ fn check_field(
     let is_time = |value: &Value| value.as_str().is_some_and(|text| parse_utc(text).is_some());
     let differing = values.iter().find(|(view, row, listed, shown, event)| {
         let is_lost = listed.is_null() && is_time(shown);
-        differ(name, listed, shown)
+        contradict_in_field(name, listed, shown)
             && (is_comparable || is_lost || (is_time(listed) && is_time(shown)))
             && counts(view, row, event)
     });

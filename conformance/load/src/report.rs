@@ -10,12 +10,14 @@ use crate::{
 };
 
 /// The report of a run.
+// The JSON is a public format: renamed fields keep their names in it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The URL of the target.
     pub url: String,
     /// The name of the [`Work`](crate::Work): `read`, `paths`, `write` or `webhook`.
-    pub mix: String,
+    #[serde(rename = "mix")]
+    pub work: String,
     /// The number of connections.
     pub connections: usize,
     /// The number of threads.
@@ -91,7 +93,7 @@ impl Report {
         }
         Report {
             url: plan.url.to_string(),
-            mix: plan.work.name().to_owned(),
+            work: plan.work.name().to_owned(),
             connections: plan.connections,
             threads,
             millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

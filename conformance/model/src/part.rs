@@ -20,11 +20,11 @@ pub enum Part {
     Webhooks,
     /// Deliveries that get a redirect as response.
     Redirects,
-    /// The registration of endpoints by a command.
+    /// The registration of endpoints by the command of `--register`.
     Registration,
-    /// Endpoints that subscribe to some event types only.
+    /// Endpoints that subscribe to a subset of the event types.
     #[serde(rename = "subset")]
-    SubscribedTypes,
+    TypeSubset,
     /// Bursts, which exceed the rate limit.
     Burst,
     /// Payment links, and the charges of a payment link.
@@ -42,7 +42,7 @@ impl Part {
         Part::Webhooks,
         Part::Redirects,
         Part::Registration,
-        Part::SubscribedTypes,
+        Part::TypeSubset,
         Part::Burst,
         Part::PaymentLinks,
     ];
@@ -57,7 +57,7 @@ impl Part {
             Part::Webhooks => "webhooks",
             Part::Redirects => "redirects",
             Part::Registration => "registration",
-            Part::SubscribedTypes => "subset",
+            Part::TypeSubset => "subset",
             Part::Burst => "burst",
             Part::PaymentLinks => "links",
         }

@@ -61,7 +61,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rewrite_matching(server, 404, is_invalid_id, |_, response| response.status = 500);
     }),
     server_fault("a filter reveals a charge of the other mode", &["isolation.filter_charge"], |server| {
-        set_choices(server, |choices| choices.foreign_filter_404 = true);
+        set_choices(server, |choices| choices.unmatched_object_filter_404 = true);
         let codes = [&server.live, &server.test].map(|book| {
             let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
             codes.map(str::to_owned).collect::<Vec<_>>()

@@ -95,7 +95,7 @@ impl MeasuredServer {
     ) -> Result<MeasuredServer, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let is_ready = || call(address, ("GET", path), "", "").is_ok_and(|response| response.status == 200);
-        let process = testkit::RunningProgram::start_until(&mut command, is_ready)?;
+        let process = testkit::RunningProgram::start_and_wait(&mut command, is_ready)?;
         Ok(MeasuredServer { process, address, key: String::new() })
     }
 

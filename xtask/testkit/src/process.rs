@@ -1,4 +1,5 @@
-//! [`RunningProgram`]: starts, observes and stops programs.
+//! Starts, observes and stops programs ([`RunningProgram`]). Also sends signals, polls conditions and finds free
+//! ports.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -48,7 +49,7 @@ impl RunningProgram {
     /// Starts a program and waits for its first line.
     ///
     /// # Errors
-    /// The program cannot be started, or ends without a line.
+    /// The program cannot be started, ends without a line, or its first line is not UTF-8.
     pub fn start(mut command: Command) -> Result<RunningProgram, String> {
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
@@ -77,7 +78,7 @@ impl RunningProgram {
     ///
     /// # Errors
     /// The program cannot be started, ends, or is not ready in time.
-    pub fn start_until(
+    pub fn start_and_wait(
         command: &mut Command,
         mut is_ready: impl FnMut() -> bool,
     ) -> Result<RunningProgram, String> {
@@ -107,7 +108,7 @@ impl RunningProgram {
     /// Reads the next line of output as JSON.
     ///
     /// # Panics
-    /// The program ended, or the line is not JSON.
+    /// The program ended or its output is not captured, or the line is not JSON.
     #[track_caller]
     pub fn read_json_line(&mut self) -> Value {
         let line = self.read_line().unwrap_or_else(|error| panic!("{error}"));
@@ -149,7 +150,7 @@ impl RunningProgram {
     /// Sends a signal, such as `TERM`.
     ///
     /// # Errors
-    /// The program has ended.
+    /// The errors of [`signal`].
     pub fn signal(&self, name: &str) -> Result<(), String> {
         signal(self.child.id(), name)
     }
@@ -186,7 +187,7 @@ impl Drop for RunningProgram {
 /// Sends a signal, such as `TERM`, to a process.
 ///
 /// # Errors
-/// There is no such process or no `kill`.
+/// The program `kill` cannot be started, or fails: there is no such process or signal, or no permission.
 pub fn signal(pid: u32, name: &str) -> Result<(), String> {
     let result = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
     match result {

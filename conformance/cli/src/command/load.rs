@@ -154,7 +154,7 @@ fn print_result(report: &Report) {
         "{style}{}{style:#}  {}   {DIM}{} over {} connections, {} threads{DIM:#}",
         if report.is_clean() { "completed" } else { "errors" },
         report.url,
-        report.mix,
+        report.work,
         report.connections,
         report.threads
     );

@@ -11,7 +11,7 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{STATE_FIELDS, differ, first_contradiction, time_zone_difference};
+use crate::diff::{STATE_FIELDS, contradict_in_field, first_contradiction, time_zone_difference};
 use crate::final_statuses::{EventStatus, unchanged_status};
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, member_text};
 use crate::underpayments::parse_scaled;
@@ -68,7 +68,7 @@ fn check_charge(
             let [first, second] =
                 [other, refunded].map(|parsed| parsed.body.as_ref().map(|body| &body["data"]));
             first.zip(second).is_some_and(|(first, second)| {
-                first_contradiction(first, second, &STATE_FIELDS, differ).is_none()
+                first_contradiction(first, second, &STATE_FIELDS, contradict_in_field).is_none()
             })
         };
         let is_stale = |created: &&ParsedDelivery<'_>| has_state_of(created) && !has_state_of(paid);

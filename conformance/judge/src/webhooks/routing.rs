@@ -25,8 +25,7 @@ pub(super) const NEEDS_WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Gr
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.mode_endpoints", NEEDS_WITH_LISTS, judge_mode_endpoints),
-    Check::new("webhooks.subscribed", NEEDS_WITH_LISTS, judge_subscribed)
-        .excluded_with(Part::SubscribedTypes),
+    Check::new("webhooks.subscribed", NEEDS_WITH_LISTS, judge_subscribed).excluded_with(Part::TypeSubset),
     Check::new("webhooks.pushed", NEEDS_WITH_LISTS, judge_pushed),
     Check::new("webhooks.redirects", NEEDS, judge_redirects).excluded_with(Part::Redirects),
     Check::new("webhooks.retries", NEEDS, observe_retries),

@@ -36,7 +36,7 @@ pub struct Choices {
     /// The suffix of timestamps: `Z` or `+00:00`.
     pub utc_suffix: &'static str,
     /// `true` if a filter by a charge, an invoice or a payment link that matches nothing gets 404, not an empty list.
-    pub foreign_filter_404: bool,
+    pub unmatched_object_filter_404: bool,
     /// `true` if a 404 has problem details (RFC 9457).
     pub problem_json: bool,
     /// `true` if later pages omit records that were created after the first page was read.
@@ -100,7 +100,7 @@ impl Book {
             shows_last_page: false,
             empty_last_page: 1,
             utc_suffix: "Z",
-            foreign_filter_404: false,
+            unmatched_object_filter_404: false,
             problem_json: false,
             has_stable_pages: true,
             events_show_current_objects: false,
@@ -390,7 +390,7 @@ impl Book {
         let matching: Vec<_> = records.iter().filter(|row| self.matches_filters(row, request)).collect();
         let filters_by_object =
             ["charge", "invoice", "payment_link"].iter().any(|name| request.query.contains_key(*name));
-        if matching.is_empty() && filters_by_object && self.choices.foreign_filter_404 {
+        if matching.is_empty() && filters_by_object && self.choices.unmatched_object_filter_404 {
             return self.not_found();
         }
         let matching = self.anchored_rows(request, matching, page);

@@ -66,7 +66,7 @@ fn django(server: &mut FakeServer) {
     set_choices(server, |choices| {
         choices.bare_event = true;
         choices.clamps_page_size = true;
-        choices.foreign_filter_404 = true;
+        choices.unmatched_object_filter_404 = true;
     });
     rewrite_times(server, |time| time.replace(".000000", ""));
     rewrite_status(server, 401, |response| {

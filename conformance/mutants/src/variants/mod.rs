@@ -142,10 +142,10 @@ const SINGLE_CHOICES: &[Variant] = &[
         rewrite_status(server, 422, |response| response.status = 400)
     }),
     variant("a filter with an unknown value gets 404", |server| {
-        set_choices(server, |choices| choices.foreign_filter_404 = true);
+        set_choices(server, |choices| choices.unmatched_object_filter_404 = true);
     }),
     variant("a filter with an unknown value gets 422", |server| {
-        set_choices(server, |choices| choices.foreign_filter_404 = true);
+        set_choices(server, |choices| choices.unmatched_object_filter_404 = true);
         server.rewrite_responses(|request, response| {
             if response.status == 404 && request.is_list() {
                 *response =

@@ -1,4 +1,5 @@
-//! Correct services with the defaults of further frameworks, behind gateways, and with other limiters, pages and links.
+//! Correct services with the defaults of frameworks that the module `frameworks` lacks, behind gateways, and with
+//! limiters, pages and links that differ from the default server.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -79,9 +80,10 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    // Limiters.
+    // Limiters. The response times, here and below, are arbitrary: they spread a burst over time, as real servers do.
     variant("a fixed window with the header fields of the RateLimit draft", |server| {
         server.limiter = Limiter::AlignedWindow;
+        // Any time within a window.
         server.clock.advance(Duration::from_secs(17));
         add_quota_headers(server, |remaining, seconds_left| {
             vec![
@@ -152,11 +154,12 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
+/// Returns a variant whose 401 has no `WWW-Authenticate` header, which causes a warning.
 const fn without_challenge(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
     Variant { name, warns: NO_CHALLENGE, choose }
 }
 
-/// Gives both modes of the account more events than the longest page holds.
+/// Gives both modes of the account more events than the longest page holds: 29 charges are enough.
 fn use_long_lists(server: &mut FakeServer) {
     server.live = Book::with_long_lists(1, 64);
     server.test = Book::with_long_lists(2, 61);
@@ -220,7 +223,10 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Errors with `detail`, a list of details for validation errors, bare objects, a sliding log.
+// The descriptions below omit header fields that name the server or control caches.
+
+/// Errors with `detail`, a list of details for validation errors, single events without an envelope, times in whole
+/// seconds. The limiter is the default, a sliding log.
 fn fastapi(server: &mut FakeServer) {
     set_choices(server, |choices| choices.bare_event = true);
     rewrite_times(server, |time| time.replace(".000000", ""));
@@ -234,7 +240,8 @@ fn fastapi(server: &mut FakeServer) {
     add_headers(server, |_| vec![("server", "uvicorn".into())]);
 }
 
-/// Problem details with a trace id, a window from the first request, seven decimals of a second.
+/// Problem details with a trace id, a window from the first request, single events without an envelope, seven
+/// decimals of a second, no challenge.
 fn aspnet(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     set_choices(server, |choices| choices.bare_event = true);
@@ -251,7 +258,8 @@ fn aspnet(server: &mut FakeServer) {
     add_headers(server, |_| vec![("server", "Kestrel".into())]);
 }
 
-/// Errors with `statusCode` and `error`, a window from the first request, ETags.
+/// Errors with `statusCode` and `message`, those with 404 with `error`, a window from the first request,
+/// milliseconds, ETags, no challenge.
 fn nest(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     rewrite_times(server, |time| time.replace(".000000", ".000"));
@@ -271,7 +279,8 @@ fn nest(server: &mut FakeServer) {
     });
 }
 
-/// Indented JSON with a final line break, an aligned window, errors with `description`.
+/// Indented JSON with a final line break, an aligned window, a page size above 100 clamped to 100, errors with
+/// `description`.
 fn flask(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedWindow;
     set_choices(server, |choices| choices.clamps_page_size = true);
@@ -284,7 +293,7 @@ fn flask(server: &mut FakeServer) {
     rewrite_body_text(server, |body| serde_json::to_string_pretty(body).expect("valid JSON") + "\n");
 }
 
-/// Problem details with `@type`, a sliding log, times with an offset.
+/// Problem details with `@type`, times in whole seconds with an offset. The limiter is the default, a sliding log.
 fn symfony(server: &mut FakeServer) {
     set_choices(server, |choices| choices.utc_suffix = "+00:00");
     rewrite_times(server, |time| time.replace(".000000", ""));
@@ -299,7 +308,7 @@ fn symfony(server: &mut FakeServer) {
     });
 }
 
-/// Errors under `errors`, request ids, a token bucket.
+/// Errors under `errors`, request ids, a token bucket, no challenge.
 fn phoenix(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.response_time = Duration::from_millis(6);
@@ -317,7 +326,8 @@ fn phoenix(server: &mut FakeServer) {
     });
 }
 
-/// Short errors, GCRA with a header for the delay, nanoseconds, links of only a query.
+/// Short errors, GCRA with a header for the delay, single events without an envelope, nanoseconds, relative links
+/// that consist of only a query, no challenge.
 fn axum(server: &mut FakeServer) {
     server.limiter = Limiter::Gcra;
     server.response_time = Duration::from_millis(4);
@@ -349,7 +359,8 @@ fn quarkus(server: &mut FakeServer) {
     );
 }
 
-/// Errors with `statusCode` and `error`, a window from the first request, a header with the limit.
+/// Errors with `statusCode`, `error` and `message`, those with 429 also with `code` and a header with the limit, a
+/// window from the first request, no challenge.
 fn fastify(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     rewrite_status(server, 401, |response| response.remove_header("www-authenticate"));
@@ -365,10 +376,10 @@ fn fastify(server: &mut FakeServer) {
     rewrite_status(server, 429, |response| response.set_header("x-ratelimit-limit", "120"));
 }
 
-/// Errors with a null member, times in whole seconds, 404 for unknown filter values.
+/// Errors with a null member, times in whole seconds, 404 for a filter by an object that matches nothing.
 fn ktor(server: &mut FakeServer) {
     rewrite_times(server, |time| time.replace(".000000", ""));
-    set_choices(server, |choices| choices.foreign_filter_404 = true);
+    set_choices(server, |choices| choices.unmatched_object_filter_404 = true);
     replace_error_bodies(
         server,
         "application/json",

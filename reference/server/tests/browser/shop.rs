@@ -87,7 +87,7 @@ impl Shop {
 
     /// Calls the API with the live key and returns `data`.
     pub(crate) async fn api(&self, method: &str, path: &str, body: Value) -> Value {
-        let keys = self.server.first_keys().expect("the world has not failed");
+        let keys = self.server.first_keys().expect("the world has no internal error");
         self.send(method, path, Some(&keys.live), &body).await["data"].take()
     }
 

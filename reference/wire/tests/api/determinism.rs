@@ -1,4 +1,5 @@
-//! The same seed and the same inputs give the same bytes, and the modes are independent.
+//! The same seed and the same inputs give the same bytes, the modes are independent, and time never decreases. Also
+//! the formats of account ids, keys, codes and event ids.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use reference_core::{
@@ -19,42 +20,42 @@ use crate::test_service::{TICK, TestRequest, TestService, parse_code};
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Op {
     /// Creates a charge in a coin.
-    Charge(&'static str),
-    Link,
-    Invoice,
+    CreateCharge(&'static str),
+    CreateLink,
+    CreateInvoice,
     /// Chooses a coin for the newest invoice.
     ChooseCoin(&'static str),
-    View,
+    ViewInvoice,
     /// Reports a payment of the newest charge with this number of confirmations.
-    Pay(u32),
-    Cancel,
-    Refund,
-    Accept,
+    PayCharge(u32),
+    CancelCharge,
+    RefundCharge,
+    AcceptLatePayment,
     /// Sends `GET` to a path.
     Read(&'static str),
-    Endpoint,
+    AddEndpoint,
     SendTest,
-    Rotate,
+    RotateSecret,
     /// Makes all due delivery attempts of both modes, each with this status.
     AttemptAll(u16),
 }
 
 fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        4 => select(&["BTC", "ETH", "XMR", "USDT_TRON"][..]).prop_map(Op::Charge),
-        1 => Just(Op::Link),
-        2 => Just(Op::Invoice),
+        4 => select(&["BTC", "ETH", "XMR", "USDT_TRON"][..]).prop_map(Op::CreateCharge),
+        1 => Just(Op::CreateLink),
+        2 => Just(Op::CreateInvoice),
         2 => select(&["BTC", "LTC"][..]).prop_map(Op::ChooseCoin),
-        1 => Just(Op::View),
-        4 => (0_u32..20).prop_map(Op::Pay),
-        1 => Just(Op::Cancel),
-        1 => Just(Op::Refund),
-        1 => Just(Op::Accept),
+        1 => Just(Op::ViewInvoice),
+        4 => (0_u32..20).prop_map(Op::PayCharge),
+        1 => Just(Op::CancelCharge),
+        1 => Just(Op::RefundCharge),
+        1 => Just(Op::AcceptLatePayment),
         3 => select(&["/v1/account", "/v1/charges?per_page=2", "/v1/charges?page=2&per_page=2", "/v1/events", "/v1/invoices"][..])
             .prop_map(Op::Read),
-        1 => Just(Op::Endpoint),
+        1 => Just(Op::AddEndpoint),
         1 => Just(Op::SendTest),
-        1 => Just(Op::Rotate),
+        1 => Just(Op::RotateSecret),
         4 => select(&[200_u16, 500][..]).prop_map(Op::AttemptAll),
     ]
 }
@@ -62,7 +63,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 /// A run of operations on a service.
 struct Run {
     service: TestService,
-    /// The responses and webhook deliveries of each mode, in order.
+    /// The responses, command results and delivery attempts of each mode, in order and with their times.
     observations: [Vec<String>; 2],
 }
 
@@ -121,6 +122,7 @@ impl Run {
             mode,
             asset: charge.terms.asset,
             address: charge.terms.deposit_address.clone(),
+            // Only three transactions, so that sightings often repeat one with another depth.
             txid: format!("t{}", depth % 3),
             output: 0,
             amount: charge.terms.asset_amount,
@@ -130,14 +132,15 @@ impl Run {
         self.service.api.service.on_sightings(self.service.now, &[sighting]);
     }
 
-    /// Makes all due delivery attempts of both modes, each with this status, and records them.
+    /// Makes all due delivery attempts of both modes, each with this status. Records each attempt for its own mode,
+    /// and the operation itself for `mode`.
     fn attempt_all(&mut self, mode: Mode, status: u16) {
         let attempts = self.service.attempt_all(&AttemptResult::Response(status));
         for (attempt_mode, attempt) in attempts {
             let (secret, body) = (attempt.secret.reveal(), String::from_utf8_lossy(&attempt.body));
             self.record_observation(attempt_mode, format!("{} {secret} {body}", attempt.id));
         }
-        self.record_observation(mode, "attempted".to_owned());
+        self.record_observation(mode, "all attempts made".to_owned());
     }
 
     /// Performs an operation; one that lacks its object does nothing.
@@ -146,36 +149,40 @@ impl Run {
         let invoice = self.newest_invoice(mode);
         let endpoint = self.service.book(mode).endpoints().last().map(|endpoint| endpoint.id);
         match (op, charge, invoice, endpoint) {
-            (Op::Charge(asset), ..) => {
+            (Op::CreateCharge(asset), ..) => {
                 self.call(mode, "POST", "/v1/charges", Some(json!({"asset": asset, "amount": "12.34"})));
             }
-            (Op::Link, ..) => {
+            (Op::CreateLink, ..) => {
                 self.call(mode, "POST", "/v1/payment-links", Some(json!({"title": "A hat", "amount": "1"})));
             }
-            (Op::Invoice, ..) => self.call(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
+            (Op::CreateInvoice, ..) => self.call(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
             (Op::ChooseCoin(asset), _, Some(invoice), _) => {
                 let asset = Asset::parse(asset).expect("the operation has a coin code");
                 self.visit(mode, Visit::ChooseCoin { invoice: parse_code(&invoice), asset });
             }
-            (Op::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(parse_code(&invoice))),
-            (Op::Pay(depth), Some(charge), ..) => self.pay(mode, &charge, depth),
-            (Op::Cancel, Some(charge), ..) => {
+            (Op::ViewInvoice, _, Some(invoice), _) => {
+                self.visit(mode, Visit::ViewInvoice(parse_code(&invoice)))
+            }
+            (Op::PayCharge(depth), Some(charge), ..) => self.pay(mode, &charge, depth),
+            (Op::CancelCharge, Some(charge), ..) => {
                 self.call(mode, "POST", &format!("/v1/charges/{charge}/cancel"), None);
             }
-            (Op::Refund, Some(charge), ..) => {
+            (Op::RefundCharge, Some(charge), ..) => {
                 let path = format!("/v1/charges/{charge}/refunds");
                 self.call(mode, "POST", &path, Some(json!({"amount": "0.0001"})));
             }
-            (Op::Accept, Some(charge), ..) => {
+            (Op::AcceptLatePayment, Some(charge), ..) => {
                 self.run_command(mode, BookCommand::AcceptLate { charge: parse_code(&charge), txid: None });
             }
             (Op::Read(target), ..) => self.call(mode, "GET", target, None),
-            (Op::Endpoint, ..) => {
+            (Op::AddEndpoint, ..) => {
                 let url = "https://shop.example/hook".to_owned();
                 self.run_command(mode, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
             }
             (Op::SendTest, _, _, Some(endpoint)) => self.run_command(mode, BookCommand::SendTest(endpoint)),
-            (Op::Rotate, _, _, Some(endpoint)) => self.run_command(mode, BookCommand::RotateSecret(endpoint)),
+            (Op::RotateSecret, _, _, Some(endpoint)) => {
+                self.run_command(mode, BookCommand::RotateSecret(endpoint))
+            }
             (Op::AttemptAll(status), ..) => self.attempt_all(mode, status),
             _ => {}
         }
@@ -229,7 +236,7 @@ proptest! {
     /// Checks that the results of one mode are the same without the operations of the other.
     #[test]
     fn the_modes_do_not_interfere(seed in any::<u64>(), script in any_script()) {
-        // Attempts are made in both modes, so the test above covers them.
+        // `AttemptAll` makes the attempts of both modes, so it would always interfere. The test above covers it.
         let script: Script = script.into_iter().filter(|(_, _, op)| !matches!(op, Op::AttemptAll(_))).collect();
         let both = run(seed, &script, &Mode::ALL);
         for mode in Mode::ALL {
@@ -241,7 +248,7 @@ proptest! {
 }
 
 #[test]
-fn another_seed_gives_other_keys_and_codes() {
+fn another_seed_gives_other_keys_codes_addresses_and_event_ids() {
     let ids = |seed: u64| {
         let mut service = TestService::with_seed_and_limit(Seed(seed), None);
         let charge = service.create_charge();
@@ -259,7 +266,7 @@ fn another_seed_gives_other_keys_and_codes() {
 }
 
 #[test]
-fn account_ids_are_unique_and_have_1_to_40_characters() {
+fn account_ids_are_unique_and_1_to_40_lowercase_letters_digits_and_hyphens() {
     let mut service = TestService::new();
     let (longest, too_long) = ("a".repeat(40), "a".repeat(41));
     for (id, status) in [
@@ -271,6 +278,7 @@ fn account_ids_are_unique_and_have_1_to_40_characters() {
         ("Bolt", 422),
         ("a_b", 422),
         ("b\u{fc}cher", 422),
+        // The account of every `TestService`.
         ("acme", 409),
     ] {
         let account =
@@ -288,7 +296,7 @@ fn time_never_decreases() {
 }
 
 #[test]
-fn keys_and_codes_have_the_documented_format() {
+fn keys_codes_and_event_ids_have_the_documented_format() {
     let mut service = TestService::new();
     let charge = service.create_charge();
     assert!(

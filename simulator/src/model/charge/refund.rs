@@ -46,8 +46,8 @@ impl Charge {
         transfer.role == Role::Late && self.refunded_while_late(index) >= transfer.units
     }
 
-    /// Returns the total of refunds, without those of late transfers that are still on the chain, which were never
-    /// part of the received amount.
+    /// Returns the total of refunds, without the amounts that were refunded of transfers that are still late and have
+    /// not disappeared: these transfers are not part of the received amount.
     pub(super) fn refunds_of_received(&self) -> u128 {
         let mut units = self.refunded_units();
         for (index, transfer) in self.transfers.iter().enumerate() {
@@ -67,9 +67,11 @@ impl Charge {
         }
     }
 
-    /// Records a refund; returns `false` if it is zero, or if the total exceeds [`Charge::refundable_units`]. The refund is
-    /// of the transaction `txid` if that paid this charge. Otherwise it is of the late transfer of exactly this amount, or
-    /// else of all late transfers in order.
+    /// Records a refund; returns `false` if it is zero, or if the total exceeds [`Charge::refundable_units`].
+    ///
+    /// The refund is of confirmed late transfers, and its rest of the received amount. If the transaction `txid` paid
+    /// this charge, only its late transfers count. If one of these has exactly this unrefunded amount, the refund is
+    /// of the first such transfer alone, otherwise of all of them in order.
     pub fn refund(
         &mut self,
         at: Timestamp,
@@ -81,20 +83,22 @@ impl Charge {
         }
         let paid_here = |txid: &&str| self.transfers.iter().any(|transfer| transfer.txid == *txid);
         let named = txid.filter(paid_here);
-        let mut late: BTreeMap<usize, u128> = BTreeMap::new();
+        let mut refundable: BTreeMap<usize, u128> = BTreeMap::new();
         for (index, transfer) in self.transfers.iter().enumerate() {
             if self.is_refundable_late(transfer) && named.is_none_or(|txid| txid == transfer.txid) {
-                late.insert(index, transfer.units - self.refunded_while_late(index));
+                refundable.insert(index, transfer.units - self.refunded_while_late(index));
             }
         }
-        let exact = late.iter().find(|(_, refundable)| **refundable == units).map(|(index, _)| *index);
-        let mut rest = units;
+        let exact = refundable.iter().find(|(_, amount)| **amount == units).map(|(index, _)| *index);
         if let Some(index) = exact {
-            late.retain(|other, _| *other == index);
+            refundable.retain(|other, _| *other == index);
         }
-        for refundable in late.values_mut() {
-            *refundable = rest.min(*refundable);
-            rest -= *refundable;
+        let mut rest = units;
+        let mut late: BTreeMap<usize, u128> = BTreeMap::new();
+        for (index, amount) in refundable {
+            let refunded = rest.min(amount);
+            late.insert(index, refunded);
+            rest -= refunded;
         }
         let owned = |text: Option<&str>| text.map(str::to_owned);
         self.refunds.push(RefundModel { units, at, txid: owned(txid), reason: owned(reason), late });

@@ -12,7 +12,7 @@ use crate::signals::INTERRUPTED;
 pub(super) struct MergedSweep {
     pub(super) sweep: SweepSettings,
     /// The results by shard.
-    pub(super) parts: BTreeMap<u64, ShardResult>,
+    pub(super) results: BTreeMap<u64, ShardResult>,
     /// The shards without a complete result.
     pub(super) missing_shards: Vec<u64>,
     /// Messages about results that differ between machines.
@@ -36,7 +36,7 @@ impl MergedSweep {
 
     /// Returns the merged results as a file, which can be merged with others.
     pub(super) fn file(&self) -> ShardResults {
-        ShardResults::new(self.sweep.clone(), self.parts.values().cloned().collect())
+        ShardResults::new(self.sweep.clone(), self.results.values().cloned().collect())
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
     let mut files = files.into_iter();
     let (first_name, first) = files.next().ok_or("there is nothing to merge")?;
     let sweep = first.sweep.clone();
-    let mut parts: BTreeMap<u64, ShardResult> = BTreeMap::new();
+    let mut results: BTreeMap<u64, ShardResult> = BTreeMap::new();
     let mut conflicts = Vec::new();
     for (name, file) in std::iter::once((first_name.clone(), first)).chain(files) {
         if file.sweep != sweep {
@@ -55,30 +55,30 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
                 file.sweep, sweep
             ));
         }
-        for part in file.parts {
-            match parts.get_mut(&part.shard) {
-                None => drop(parts.insert(part.shard, part)),
+        for result in file.results {
+            match results.get_mut(&result.shard) {
+                None => drop(results.insert(result.shard, result)),
                 // Any result replaces one of an interrupted run, which never replaces a complete result.
-                Some(existing) if !existing.is_complete(&sweep) => *existing = part,
-                Some(_) if !part.is_complete(&sweep) => {}
-                Some(existing) if !existing.has_same_results(&part) => {
-                    conflicts.push(format!("shard {} has two results that differ", part.shard));
+                Some(existing) if !existing.is_complete(&sweep) => *existing = result,
+                Some(_) if !result.is_complete(&sweep) => {}
+                Some(existing) if !existing.has_same_results(&result) => {
+                    conflicts.push(format!("shard {} has two results that differ", result.shard));
                 }
-                Some(existing) if part.speed_rank() < existing.speed_rank() => *existing = part,
+                Some(existing) if result.speed_rank() < existing.speed_rank() => *existing = result,
                 Some(_) => {}
             }
         }
     }
     let digests: BTreeMap<u64, &String> =
-        parts.values().flat_map(|part| &part.digests).map(|(seed, digest)| (*seed, digest)).collect();
+        results.values().flat_map(|result| &result.digests).map(|(seed, digest)| (*seed, digest)).collect();
     let mut compared = 0;
-    for part in parts.values() {
-        for (seed, digest) in &part.overlap {
+    for result in results.values() {
+        for (seed, digest) in &result.overlap {
             match digests.get(seed) {
                 Some(other) if *other != digest => {
                     conflicts.push(format!(
                         "seed {seed} had a different result on the machine of shard {}",
-                        part.shard
+                        result.shard
                     ));
                 }
                 Some(_) => compared += 1,
@@ -89,13 +89,13 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
     conflicts.sort();
     conflicts.dedup();
     let missing_shards = (1..=sweep.shards)
-        .filter(|shard| !parts.get(shard).is_some_and(|part| part.is_complete(&sweep)))
+        .filter(|shard| !results.get(shard).is_some_and(|result| result.is_complete(&sweep)))
         .collect();
     let mut totals = SweepTotals { start_seed: sweep.from, ..SweepTotals::default() };
-    for part in parts.values() {
-        part.add_to(&mut totals)?;
+    for result in results.values() {
+        result.add_to(&mut totals)?;
     }
-    Ok(MergedSweep { sweep, parts, missing_shards, conflicts, compared, totals })
+    Ok(MergedSweep { sweep, results, missing_shards, conflicts, compared, totals })
 }
 
 #[cfg(test)]
@@ -122,7 +122,7 @@ mod tests {
         }
         let mut overlap = seeds_with_digests(shard.overlap(30)).collect();
         change(&mut totals, &mut overlap);
-        let sweep = SweepSettings { program: "1".to_owned(), from: 0, seeds: 30, shards: SHARDS };
+        let sweep = SweepSettings { program_version: "1".to_owned(), from: 0, seeds: 30, shards: SHARDS };
         (
             format!("{index}.json"),
             ShardResults::new(sweep, vec![ShardResult::from_totals(shard, &totals, overlap)]),
@@ -162,14 +162,14 @@ mod tests {
             &[],
         );
         assert_eq!(once.file(), with_duplicates.file());
-        assert_eq!((once.totals.worlds, once.totals.events, once.compared), (30, 60, 30));
+        assert_eq!((once.totals.simulations, once.totals.events, once.compared), (30, 60, 30));
         let merged_in_steps = merge(vec![
             ("a".to_owned(), merge(vec![unchanged_shard(2), unchanged_shard(3)]).unwrap().file()),
             unchanged_shard(1),
         ]);
         assert_eq!(merged_in_steps.unwrap().file(), once.file());
-        let text = once.file().write();
-        assert_eq!(ShardResults::read(&text), Ok(once.file()));
+        let text = once.file().to_text();
+        assert_eq!(ShardResults::parse(&text), Ok(once.file()));
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn an_interrupted_shard_counts_as_missing() {
-        let interrupted = || shard_file(2, |totals, _| totals.worlds -= 1);
+        let interrupted = || shard_file(2, |totals, _| totals.simulations -= 1);
         check_merge(vec![unchanged_shard(1), interrupted(), unchanged_shard(3)], 3, &[2], &[]);
         let complete =
             check_merge(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
@@ -220,9 +220,9 @@ mod tests {
         assert!(
             merge(vec![unchanged_shard(1), (name, other)]).is_err_and(|why| why.contains("another sweep"))
         );
-        assert!(ShardResults::read("{}").is_err());
+        assert!(ShardResults::parse("{}").is_err());
         assert!(
-            ShardResults::read(&unchanged_shard(1).1.write().replace("\"format\": 1", "\"format\": 2"))
+            ShardResults::parse(&unchanged_shard(1).1.to_text().replace("\"format\": 1", "\"format\": 2"))
                 .is_err()
         );
     }

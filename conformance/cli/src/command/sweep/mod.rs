@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     let stop = signals::stop_flag()?;
     let mut totals = worlds::sweep(args, from, shard.range(seeds), &stop);
     if let Some(path) = &args.out {
-        write(path, &shard_results(&totals, shard, (from, seeds)).write())?;
+        write(path, &shard_results(&totals, shard, (from, seeds)).to_text())?;
     }
     if !totals.interrupted {
         save::save_groups(&mut totals, &args.save)?;
@@ -94,9 +94,9 @@ fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) 
     let overlap_seeds =
         (begin..begin + count).map(|n| from.wrapping_add(n)).filter(|seed| is_played_twice(*seed));
     let overlap = overlap_seeds.map(|seed| (seed, runner.digest(seed))).collect();
-    let program = env!("CARGO_PKG_VERSION").to_owned();
+    let program_version = env!("CARGO_PKG_VERSION").to_owned();
     ShardResults::new(
-        SweepSettings { program, from, seeds, shards: shard.count },
+        SweepSettings { program_version, from, seeds, shards: shard.count },
         vec![ShardResult::from_totals(shard, totals, overlap)],
     )
 }
@@ -120,7 +120,7 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
         }
     };
     if let Some(path) = &args.out {
-        write(path, &merged.file().write())?;
+        write(path, &merged.file().to_text())?;
     }
     if !merged.totals.interrupted {
         save::save_groups(&mut merged.totals, &args.save)?;
@@ -135,7 +135,7 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
 /// Reads the results in a file; also returns the file's name.
 fn read_shard_results(path: &Path) -> Result<(String, ShardResults), Failure> {
     let name = path.display().to_string();
-    let results = ShardResults::read(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
+    let results = ShardResults::parse(&files::text_of(path, RECORDING_MAX)?).map_err(|why| {
         Failure::usage(format!("`{name}` is not a file of `sweep --out`: {}", files::truncate_message(&why)))
     })?;
     Ok((name, results))

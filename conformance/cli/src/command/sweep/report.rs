@@ -49,12 +49,12 @@ fn result_name(code: u8) -> &'static str {
 
 fn verdict_line(code: u8, totals: &SweepTotals, merged: Option<&MergedSweep>) -> String {
     let style = if code == 0 { GOOD } else { BAD };
-    let worlds = match totals.worlds {
+    let simulations = match totals.simulations {
         1 => format!("the simulation of seed {}", totals.start_seed),
-        worlds => format!("{worlds} simulations"),
+        simulations => format!("{simulations} simulations"),
     };
     let verdict = match totals.groups.len() {
-        0 => format!("every invariant held in {worlds}"),
+        0 => format!("every invariant held in {simulations}"),
         kinds => {
             let seeds: u64 = totals.groups.values().map(|group| group.seed_count).sum();
             let kinds = if kinds == 1 {
@@ -62,8 +62,8 @@ fn verdict_line(code: u8, totals: &SweepTotals, merged: Option<&MergedSweep>) ->
             } else {
                 format!("{kinds} kinds of failures")
             };
-            match totals.worlds {
-                1 => format!("{kinds} in {worlds}"),
+            match totals.simulations {
+                1 => format!("{kinds} in {simulations}"),
                 all => format!("{kinds} in {seeds} of {all} simulations"),
             }
         }
@@ -100,7 +100,11 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
     let checks: u64 = totals.checks.iter().sum();
     line(format!(
         "{} from seed {}, {} events, {} delivery attempts, {checks} checks of {} invariants",
-        if totals.worlds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", totals.worlds) },
+        if totals.simulations == 1 {
+            "1 simulation".to_owned()
+        } else {
+            format!("{} simulations", totals.simulations)
+        },
         totals.start_seed,
         totals.events,
         totals.attempts,
@@ -108,7 +112,7 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
     ));
     line(format!(
         "per second: {} simulations, {} events, {} checks, with {} jobs; {} comparison runs",
-        per_second(totals.worlds, totals),
+        per_second(totals.simulations, totals),
         per_second(totals.events, totals),
         per_second(checks, totals),
         totals.jobs,
@@ -200,7 +204,7 @@ pub(super) fn json(totals: &SweepTotals) -> Value {
         "result": result_name(totals.exit_code()),
         "demo_fault": totals.fault.map(|fault| fault.name),
         "from": totals.start_seed,
-        "seeds": totals.worlds,
+        "seeds": totals.simulations,
         "beside": totals.extra_runs,
         "jobs": totals.jobs,
         "took_ms": u64::try_from(totals.elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -208,7 +212,7 @@ pub(super) fn json(totals: &SweepTotals) -> Value {
         "posts": totals.attempts,
         "checks": checks,
         "per_second": {
-            "seeds": per_second(totals.worlds, totals),
+            "seeds": per_second(totals.simulations, totals),
             "events": per_second(totals.events, totals),
             "checks": per_second(checks, totals),
         },
@@ -260,7 +264,7 @@ pub(super) fn merged_text(merged: &MergedSweep, table: Option<Width>) -> String 
     let _ = writeln!(
         text,
         "{} of {} shards of {seeds} simulations; {} ran on two machines and were compared",
-        merged.parts.len(),
+        merged.results.len(),
         sweep.shards,
         merged.compared
     );

@@ -1,4 +1,4 @@
-//! The result file of a shard, with all data for merging.
+//! The result file of one shard, or of several merged shards, with all data for merging.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,23 @@ use crate::shard::Shard;
 /// The version of the format, incremented when older programs would misread it.
 const FORMAT: u32 = 1;
 
-/// Results of one or more shards of one sweep.
+/// The content of a result file: the results of one or more shards of one sweep.
+// Renamed fields keep their names in the JSON, so that files of older versions can be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShardResults {
     format: u32,
     pub(super) sweep: SweepSettings,
-    pub(super) parts: Vec<ShardResult>,
+    #[serde(rename = "parts")]
+    pub(super) results: Vec<ShardResult>,
 }
 
 /// The settings that all shards of a sweep share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SweepSettings {
-    /// The version of the program.
-    pub(super) program: String,
+    #[serde(rename = "program")]
+    pub(super) program_version: String,
     /// The first seed.
     pub(super) from: u64,
     /// The number of seeds.
@@ -44,17 +46,21 @@ pub(super) struct SweepSettings {
 #[serde(deny_unknown_fields)]
 pub(super) struct ShardResult {
     pub(super) shard: u64,
-    worlds: u64,
+    /// The number of simulations, one per seed.
+    #[serde(rename = "worlds")]
+    simulations: u64,
+    /// The number of second runs of simulations.
     #[serde(rename = "beside")]
     extra_runs: u64,
     events: u64,
-    posts: u64,
+    #[serde(rename = "posts")]
+    attempts: u64,
     /// The number of checks of each invariant, by its number.
     checks: BTreeMap<u32, u64>,
     failures: Vec<FailedInvariant>,
     /// Digests of the simulations of this shard that were run twice, by seed.
     pub(super) digests: BTreeMap<u64, String>,
-    /// Digests of simulations of the next shard that it runs, too, by seed.
+    /// Digests of those simulations of the next shard that this shard runs, too, by seed.
     pub(super) overlap: BTreeMap<u64, String>,
     /// The differences between two runs of a simulation, by seed.
     pub(super) differing: BTreeMap<u64, String>,
@@ -63,15 +69,19 @@ pub(super) struct ShardResult {
     took_us: u64,
 }
 
-/// The failures of one invariant with one shape.
+/// The simulations whose first violation is of one invariant and shape: the kind of violation, without names and
+/// amounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FailedInvariant {
     #[serde(rename = "law")]
     invariant: u32,
     shape: String,
-    what: String,
+    /// The details of the violation with the first seed.
+    #[serde(rename = "what")]
+    details: String,
     first_seed: u64,
+    /// The number of simulations.
     seeds: u64,
 }
 
@@ -86,25 +96,25 @@ struct ReachedCell {
 }
 
 impl ShardResults {
-    pub(super) fn new(sweep: SweepSettings, parts: Vec<ShardResult>) -> ShardResults {
-        ShardResults { format: FORMAT, sweep, parts }
+    pub(super) fn new(sweep: SweepSettings, results: Vec<ShardResult>) -> ShardResults {
+        ShardResults { format: FORMAT, sweep, results }
     }
 
     /// Parses the content of a result file.
-    pub(super) fn read(text: &str) -> Result<ShardResults, String> {
-        let results: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        if results.format != FORMAT {
-            return Err(format!("the format is {}; this program reads format {FORMAT}", results.format));
+    pub(super) fn parse(text: &str) -> Result<ShardResults, String> {
+        let file: ShardResults = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if file.format != FORMAT {
+            return Err(format!("the format is {}; this program reads format {FORMAT}", file.format));
         }
-        let is_out_of_range = |part: &&ShardResult| !(1..=results.sweep.shards).contains(&part.shard);
-        match results.parts.iter().find(is_out_of_range) {
-            Some(part) => Err(format!("it contains shard {} of {}", part.shard, results.sweep.shards)),
-            None => Ok(results),
+        let is_out_of_range = |result: &&ShardResult| !(1..=file.sweep.shards).contains(&result.shard);
+        match file.results.iter().find(is_out_of_range) {
+            Some(result) => Err(format!("it contains shard {} of {}", result.shard, file.sweep.shards)),
+            None => Ok(file),
         }
     }
 
     /// Returns the content of the result file.
-    pub(super) fn write(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).expect("results serialize to JSON") + "\n"
     }
 }
@@ -118,7 +128,7 @@ impl ShardResult {
         let failed_invariant = |group: &FailureGroup| FailedInvariant {
             invariant: group.violation.invariant.number(),
             shape: group.violation.shape.clone(),
-            what: group.violation.details.clone(),
+            details: group.violation.details.clone(),
             first_seed: group.first_seed,
             seeds: group.seed_count,
         };
@@ -130,10 +140,10 @@ impl ShardResult {
         };
         ShardResult {
             shard: shard.index,
-            worlds: totals.worlds,
+            simulations: totals.simulations,
             extra_runs: totals.extra_runs,
             events: totals.events,
-            posts: totals.attempts,
+            attempts: totals.attempts,
             checks: Invariant::ALL
                 .into_iter()
                 .map(|invariant| (invariant.number(), totals.checks[invariant as usize]))
@@ -151,12 +161,13 @@ impl ShardResult {
     /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted run.
     pub(super) fn is_complete(&self, sweep: &SweepSettings) -> bool {
         let shard = Shard { index: self.shard, count: sweep.shards };
-        self.worlds >= shard.range(sweep.seeds).1
+        let (_, count) = shard.range(sweep.seeds);
+        self.simulations >= count
     }
 
     /// Returns `true` if two results of the shard are equal apart from the duration and the number of jobs.
     pub(super) fn has_same_results(&self, other: &ShardResult) -> bool {
-        let without_speed = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
+        let without_speed = |result: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..result.clone() };
         without_speed(self) == without_speed(other)
     }
 
@@ -168,10 +179,10 @@ impl ShardResult {
     /// Adds the result to the totals. Returns an error if it contains names that this program does not know.
     pub(super) fn add_to(&self, totals: &mut SweepTotals) -> Result<(), String> {
         let mut other = SweepTotals {
-            worlds: self.worlds,
+            simulations: self.simulations,
             extra_runs: self.extra_runs,
             events: self.events,
-            attempts: self.posts,
+            attempts: self.attempts,
             differing: self.differing.clone(),
             digests: self.digests.clone(),
             ..SweepTotals::default()
@@ -183,7 +194,7 @@ impl ShardResult {
             let violation = Violation {
                 invariant: invariant_by_number(failed.invariant)?,
                 shape: failed.shape.clone(),
-                details: failed.what.clone(),
+                details: failed.details.clone(),
                 at: None,
             };
             let key = (violation.invariant, violation.shape.clone());

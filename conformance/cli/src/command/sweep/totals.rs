@@ -29,7 +29,7 @@ pub(super) struct SavedScenario {
 /// The totals of all simulations.
 #[derive(Default)]
 pub(super) struct SweepTotals {
-    pub(super) worlds: u64,
+    pub(super) simulations: u64,
     /// The number of second runs of simulations, which are compared with the first.
     pub(super) extra_runs: u64,
     pub(super) events: u64,
@@ -55,7 +55,7 @@ pub(super) struct SweepTotals {
 impl SweepTotals {
     /// Adds the result of a seed.
     pub(super) fn add(&mut self, seed: u64, verdict: Verdict) {
-        self.worlds += 1;
+        self.simulations += 1;
         self.extra_runs += verdict.extra_runs;
         self.events += verdict.events;
         self.attempts += verdict.attempts;
@@ -97,7 +97,7 @@ impl SweepTotals {
 
     /// Adds the totals of another thread or shard.
     pub(super) fn absorb(&mut self, other: SweepTotals) {
-        self.worlds += other.worlds;
+        self.simulations += other.simulations;
         self.extra_runs += other.extra_runs;
         self.events += other.events;
         self.attempts += other.attempts;

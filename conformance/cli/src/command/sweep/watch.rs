@@ -86,7 +86,7 @@ fn progress_text(merged: &MergedSweep) -> String {
     format!(
         "{} of {shard_count} shards, {} simulations, {} kinds of failures",
         shard_count - merged.missing_shards.len() as u64,
-        merged.totals.worlds,
+        merged.totals.simulations,
         merged.totals.groups.len()
     )
 }

@@ -35,7 +35,8 @@ const SECOND: Duration = Duration::from_secs(1);
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
-/// A world that responds with the length of the request body; to `/v1/megabyte`, with a megabyte.
+/// A [`World`], the service behind the server, that responds with the length of the request body; to `/v1/megabyte`,
+/// with a megabyte.
 struct BodyLengthWorld;
 
 impl World for BodyLengthWorld {
@@ -126,8 +127,9 @@ impl Pipe {
         self.stream.write_all(text.as_bytes()).await.expect("the server accepts the bytes");
     }
 
-    /// Checks that the server closes the connection this time `after` its start, and that its unread output is a
-    /// complete response that starts with `expected`; no output if `expected` is empty.
+    /// Checks that the server closes the connection at the time `after` since it was opened. The bytes that the
+    /// client has not read yet must be one complete response with `connection: close` that starts with `expected`, or
+    /// none if `expected` is empty.
     #[track_caller]
     fn check_closes(self, after: Duration, expected: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
@@ -213,7 +215,7 @@ async fn an_idle_connection_is_closed_after_its_last_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_incomplete_pipelined_request_is_closed_after_the_idle_time() {
+async fn a_connection_with_an_incomplete_pipelined_request_counts_as_idle() {
     let mut pipe = connect();
     pipe.send(&format!("{GET}GET /v1/b")).await;
     pipe.read_response().await;

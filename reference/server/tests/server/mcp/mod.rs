@@ -17,7 +17,7 @@ fn config() -> Config {
 /// Starts a server; returns a client with its live key and one with its test key.
 async fn start(config: Config) -> (Server, Client, Client) {
     let server = Server::start(config).await.expect("loopback has a free port");
-    let keys = server.first_keys().expect("the world has not failed");
+    let keys = server.first_keys().expect("the world has no internal error");
     let [live, test] = [keys.live, keys.test].map(|key| Client::new(server.address(), key));
     (server, live, test)
 }

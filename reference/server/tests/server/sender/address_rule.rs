@@ -7,7 +7,7 @@ use reference_server::{SenderBounds, SenderConfig, Server};
 use serde_json::json;
 
 use super::{
-    RESPONSE_200, Shop, add_endpoint, call, config,
+    PaymentService, RESPONSE_200, add_endpoint, call, config,
     receiver::{Receiver, ReceiverBehavior},
     resolver::{STALLED_NAME, TestResolver},
     sender_config,
@@ -86,11 +86,11 @@ async fn a_changed_url_is_checked() {
     let names = TestResolver::default();
     names.set("shop.example", &[PUBLIC]);
     names.set("inside.example", &["192.168.0.1"]);
-    let shop = Shop::start(sender_config(&names, &[])).await;
-    let path = format!("/sandbox/endpoints/{}", shop.endpoint);
+    let service = PaymentService::start(sender_config(&names, &[])).await;
+    let path = format!("/sandbox/endpoints/{}", service.endpoint);
     let change = |url: &str| json!({ "url": url });
-    assert_eq!(call(&shop.server, "PATCH", &path, &change("https://inside.example")).await.0, 422);
-    assert_eq!(call(&shop.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
+    assert_eq!(call(&service.server, "PATCH", &path, &change("https://inside.example")).await.0, 422);
+    assert_eq!(call(&service.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
 }
 
 /// Saves an endpoint whose name resolves to a public address, then changes the name to these addresses, and checks the
@@ -99,12 +99,12 @@ async fn check_delivery(later: &[&str], refusal: &str) {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let names = TestResolver::default();
     names.set("shop.example", &[PUBLIC]);
-    let shop = Shop::start(sender_config(&names, &[])).await;
-    let path = format!("/sandbox/endpoints/{}", shop.endpoint);
+    let service = PaymentService::start(sender_config(&names, &[])).await;
+    let path = format!("/sandbox/endpoints/{}", service.endpoint);
     let url = format!("https://shop.example:{}/hooks", receiver.address.port());
-    assert_eq!(call(&shop.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
+    assert_eq!(call(&service.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
     names.set("shop.example", later);
-    let attempt = shop.make_attempt().await;
+    let attempt = service.make_attempt().await;
     assert_eq!(attempt["error"], refusal);
     assert!(attempt["address"].is_null() && attempt["request_headers"] == json!([]), "{attempt}");
     assert_eq!(receiver.connections(), 0, "no connection is made");
@@ -131,12 +131,12 @@ async fn a_forward_applies_to_one_host_and_port() {
     let names = TestResolver::default();
     names.set("other.example", &["127.0.0.1"]);
     names.set("shop.example", &["127.0.0.1"]);
-    let shop = Shop::start(sender_config(&names, &[super::shop_forward(&receiver)])).await;
+    let service = PaymentService::start(sender_config(&names, &[super::shop_forward(&receiver)])).await;
     for url in ["https://other.example", "https://shop.example:8443"] {
-        let (status, response) = add_endpoint(&shop.server, url).await;
+        let (status, response) = add_endpoint(&service.server, url).await;
         assert_eq!(status, 422, "{url}: {response}");
     }
-    let attempt = shop.make_attempt().await;
+    let attempt = service.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     let note =
         format!("forwarded to http://{}; the address rule refuses 127.0.0.1: loopback", receiver.address);
@@ -149,7 +149,7 @@ async fn only_the_target_of_a_forward_is_looked_up() {
     let names = TestResolver::default();
     names.set("localhost", &["127.0.0.1"]);
     let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
-    let attempt = Shop::start(sender_config(&names, &[forward])).await.make_attempt().await;
+    let attempt = PaymentService::start(sender_config(&names, &[forward])).await.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     assert_eq!(attempt["address"], json!(receiver.address.to_string()));
 }
@@ -158,18 +158,18 @@ async fn only_the_target_of_a_forward_is_looked_up() {
 async fn a_public_address_can_be_forwarded() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let forwards = [super::shop_forward(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
-    let shop = Shop::start(sender_config(&TestResolver::default(), &forwards)).await;
+    let service = PaymentService::start(sender_config(&TestResolver::default(), &forwards)).await;
     let (status, _) = call(
-        &shop.server,
+        &service.server,
         "PATCH",
-        &format!("/sandbox/endpoints/{}", shop.endpoint),
+        &format!("/sandbox/endpoints/{}", service.endpoint),
         &json!({
             "url": format!("https://{PUBLIC}/hooks"),
         }),
     )
     .await;
     assert_eq!(status, 200);
-    let attempt = shop.make_attempt().await;
+    let attempt = service.make_attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");
     assert_eq!(attempt["request_headers"][0], json!({ "name": "Host", "value": PUBLIC }));
 }

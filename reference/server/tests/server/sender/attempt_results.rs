@@ -7,7 +7,7 @@ use serde_json::json;
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 
 use super::{
-    RESPONSE_200, RESPONSE_500, Shop,
+    PaymentService, RESPONSE_200, RESPONSE_500,
     authority::{CertificateAuthority, self_signed},
     receiver::{Receiver, ReceiverBehavior},
     resolver::{PANIC_ADDRESS, TestResolver},
@@ -20,7 +20,7 @@ const SHORT: Duration = Duration::from_millis(300);
 async fn attempt_at(receiver: &Receiver, bounds: SenderBounds) -> serde_json::Value {
     let sender =
         SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[shop_forward(receiver)]) };
-    Shop::start(sender).await.make_attempt().await
+    PaymentService::start(sender).await.make_attempt().await
 }
 
 /// Checks the result of an attempt at a receiver with this behaviour: the status, or a part of the error.
@@ -111,7 +111,8 @@ async fn a_closed_port_is_unreachable() {
     let forward = shop_forward(&receiver);
     let address = receiver.address;
     drop(receiver);
-    let attempt = Shop::start(sender_config(&TestResolver::default(), &[forward])).await.make_attempt().await;
+    let attempt =
+        PaymentService::start(sender_config(&TestResolver::default(), &[forward])).await.make_attempt().await;
     let error = attempt["error"].as_str().expect("an error");
     assert!(error.starts_with(&format!("unreachable: {address}: ")), "{attempt}");
     assert!(error.to_lowercase().contains("refused"), "{attempt}");
@@ -125,7 +126,8 @@ async fn redirects_are_not_followed() {
     let redirect = ResponseTemplate::new(307).insert_header("location", elsewhere.as_str());
     Mock::given(any()).respond_with(redirect).mount(&receiver).await;
     let forward = format!("https://shop.example={}", receiver.uri());
-    let attempt = Shop::start(sender_config(&TestResolver::default(), &[forward])).await.make_attempt().await;
+    let attempt =
+        PaymentService::start(sender_config(&TestResolver::default(), &[forward])).await.make_attempt().await;
     assert_eq!(attempt["status"], 307, "{attempt}");
     let requests = receiver.received_requests().await.expect("the mock server records requests");
     assert_eq!(requests.len(), 1, "{requests:?}");
@@ -137,7 +139,7 @@ async fn check_certificate(acceptor: tokio_rustls::TlsAcceptor, roots: Option<Ve
     let mut receiver = Receiver::https(acceptor, ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
     let forward = format!("https://shop.example=https://{}", receiver.address);
     let sender = SenderConfig { extra_roots: roots, ..sender_config(&TestResolver::default(), &[forward]) };
-    let attempt = Shop::start(sender).await.make_attempt().await;
+    let attempt = PaymentService::start(sender).await.make_attempt().await;
     match error {
         None => assert_eq!(attempt["status"], 200, "{attempt}"),
         Some(error) => {
@@ -163,7 +165,7 @@ async fn a_missing_handshake_times_out_early() {
     let forward = format!("https://shop.example=https://{}", receiver.address);
     let bounds = SenderBounds { connect_timeout: SHORT, ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender_config(&TestResolver::default(), &[forward]) };
-    let attempt = Shop::start(sender).await.make_attempt().await;
+    let attempt = PaymentService::start(sender).await.make_attempt().await;
     let error = attempt["error"].as_str().expect("the attempt failed");
     assert!(error.ends_with("TLS: no handshake in time"), "{error}");
 }
@@ -174,7 +176,7 @@ async fn the_first_address_that_accepts_a_connection_is_used() {
     let names = TestResolver::default();
     names.set("localhost", &["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
     let forward = format!("https://shop.example=http://localhost:{}", receiver.address.port());
-    let attempt = Shop::start(sender_config(&names, &[forward])).await.make_attempt().await;
+    let attempt = PaymentService::start(sender_config(&names, &[forward])).await.make_attempt().await;
     assert_eq!(
         (&attempt["status"], &attempt["address"]),
         (&json!(200), &json!(receiver.address.to_string()))
@@ -186,10 +188,10 @@ async fn a_panic_is_a_failed_attempt_and_frees_its_slot() {
     let names = TestResolver::default();
     names.set("shop.example", &["93.184.216.34"]);
     let bounds = SenderBounds { attempts: 1, attempts_per_host: 1, ..super::BOUNDS };
-    let shop = Shop::start(SenderConfig { bounds, ..sender_config(&names, &[]) }).await;
+    let service = PaymentService::start(SenderConfig { bounds, ..sender_config(&names, &[]) }).await;
     names.set("shop.example", &[PANIC_ADDRESS]);
     for _ in 0..3 {
-        let attempt = shop.make_attempt().await;
+        let attempt = service.make_attempt().await;
         assert_eq!(attempt["error"], "unreachable: shop.example: the resolver failed with an internal error");
     }
 }

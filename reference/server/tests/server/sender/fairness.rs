@@ -8,7 +8,7 @@ use testkit::Message;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    RESPONSE_200, Shop, add_endpoint, call,
+    PaymentService, RESPONSE_200, add_endpoint, call,
     receiver::{Receiver, ReceiverBehavior},
     resolver::TestResolver,
     sender_config, shop_forward,
@@ -23,19 +23,19 @@ async fn without_delay<T>(operation: impl Future<Output = T>) -> T {
 }
 
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.
-async fn add_second_account(shop: &Shop, url: &str) -> String {
+async fn add_second_account(service: &PaymentService, url: &str) -> String {
     let account = json!({ "id": "neighbour" });
-    let (status, response) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
+    let (status, response) = call(&service.server, "POST", "/sandbox/accounts", &account).await;
     assert_eq!(status, 200, "{response}");
     let endpoint = json!({ "account": "neighbour", "url": url });
-    let (status, response) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+    let (status, response) = call(&service.server, "POST", "/sandbox/endpoints", &endpoint).await;
     assert_eq!(status, 200, "{response}");
     format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"))
 }
 
 /// Sends a test delivery and returns its id.
-async fn send(shop: &Shop, path: &str) -> String {
-    let (status, response) = call(&shop.server, "POST", path, &json!({})).await;
+async fn send(service: &PaymentService, path: &str) -> String {
+    let (status, response) = call(&service.server, "POST", path, &json!({})).await;
     assert_eq!(status, 200, "{response}");
     response["delivery"].as_str().expect("an id").to_owned()
 }
@@ -45,10 +45,10 @@ fn delivery_id(request: &Message) -> &str {
 }
 
 /// Creates endpoints of the first account at these hosts; returns the paths that send test deliveries to them.
-async fn add_endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
+async fn add_endpoints(service: &PaymentService, hosts: impl Iterator<Item = String>) -> Vec<String> {
     let mut paths = Vec::new();
     for host in hosts {
-        let (status, response) = add_endpoint(&shop.server, &format!("https://{host}/")).await;
+        let (status, response) = add_endpoint(&service.server, &format!("https://{host}/")).await;
         assert_eq!(status, 200, "{response}");
         paths
             .push(format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id")));
@@ -57,10 +57,10 @@ async fn add_endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<
 }
 
 /// Sends a test delivery by each path; returns their ids.
-async fn send_all(shop: &Shop, paths: &[String]) -> Vec<String> {
+async fn send_all(service: &PaymentService, paths: &[String]) -> Vec<String> {
     let mut ids = Vec::new();
     for path in paths {
-        ids.push(send(shop, path).await);
+        ids.push(send(service, path).await);
     }
     ids
 }
@@ -77,20 +77,21 @@ async fn slow_hosts_of_one_account_do_not_delay_another() {
         (0..20).map(|n| format!("https://{}=http://{}", host(n), slow.address)).collect();
     forwards.extend([shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)]);
     let bounds = SenderBounds { attempts: 8, attempts_per_host: 2, ..super::BOUNDS };
-    let shop =
-        Shop::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
-    let paths = add_endpoints(&shop, (0..20).map(host)).await;
-    let waiting = send_all(&shop, &paths).await;
+    let service =
+        PaymentService::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) })
+            .await;
+    let paths = add_endpoints(&service, (0..20).map(host)).await;
+    let waiting = send_all(&service, &paths).await;
 
-    let path = add_second_account(&shop, "https://quick.example/").await;
-    let sent = send(&shop, &path).await;
+    let path = add_second_account(&service, "https://quick.example/").await;
+    let sent = send(&service, &path).await;
     assert_eq!(delivery_id(&without_delay(quick.next_request()).await), sent);
 
     // Waiting for a slot is not an attempt: each delivery arrives with its first attempt.
     permits.add_permits(99);
-    shop.wait_for_attempts().await;
+    service.wait_for_attempts().await;
     for delivery in waiting {
-        let delivery = shop.delivery_record(&delivery).await;
+        let delivery = service.delivery_record(&delivery).await;
         let attempts = delivery["attempts"].as_array().map(Vec::len);
         assert_eq!((&delivery["status"], attempts), (&json!("delivered"), Some(1)));
     }
@@ -111,24 +112,25 @@ async fn an_account_without_a_slot_gets_one_when_other_accounts_use_all() {
         attempt_timeout: 100 * DELIVERY_TIMEOUT,
         ..super::BOUNDS
     };
-    let shop =
-        Shop::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) }).await;
-    let path = add_second_account(&shop, "https://quick.example/").await;
+    let service =
+        PaymentService::start(SenderConfig { bounds, ..sender_config(&TestResolver::default(), &forwards) })
+            .await;
+    let path = add_second_account(&service, "https://quick.example/").await;
     let mut hanging = Vec::new();
     for n in 0..6 {
         let name = format!("hostile-{n}");
-        assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
+        assert_eq!(call(&service.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
         let endpoint = json!({ "account": name, "url": "https://shop.example/" });
-        let (status, response) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+        let (status, response) = call(&service.server, "POST", "/sandbox/endpoints", &endpoint).await;
         assert_eq!(status, 200, "{response}");
         let id = response["endpoint"]["id"].as_str().expect("an id").to_owned();
-        hanging.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
+        hanging.push(send(&service, &format!("/sandbox/endpoints/{id}/test")).await);
         // The fifth and the sixth account get the slots of aborted attempts.
         without_delay(slow.next_request()).await;
     }
-    let sent = send(&shop, &path).await;
+    let sent = send(&service, &path).await;
     assert_eq!(delivery_id(&without_delay(quick.next_request()).await), sent);
-    let first = shop.delivery_record(&hanging[0]).await;
+    let first = service.delivery_record(&hanging[0]).await;
     let error = first["attempts"][0]["error"].as_str().unwrap_or_default();
     assert!(error.contains("without a response: all 4 delivery slots were in use"), "{first}");
 }
@@ -138,22 +140,22 @@ async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
     let permits = Arc::new(Semaphore::new(0));
     let mut slow = Receiver::http(ReceiverBehavior::RespondWithPermit(Arc::clone(&permits))).await;
     let bounds = SenderBounds { attempts: 8, attempts_per_host: 2, ..super::BOUNDS };
-    let shop = Shop::start(SenderConfig {
+    let service = PaymentService::start(SenderConfig {
         bounds,
         ..sender_config(&TestResolver::default(), &[shop_forward(&slow)])
     })
     .await;
     for _ in 0..10 {
-        shop.send().await;
+        service.send().await;
     }
     for _ in 0..2 {
         without_delay(slow.next_request()).await;
     }
-    let path = add_second_account(&shop, "https://shop.example/").await;
-    let sent = send(&shop, &path).await;
+    let path = add_second_account(&service, "https://shop.example/").await;
+    let sent = send(&service, &path).await;
     assert_eq!(delivery_id(&without_delay(slow.next_request()).await), sent);
     permits.add_permits(99);
-    shop.wait_for_attempts().await;
+    service.wait_for_attempts().await;
     assert_eq!(slow.connections(), 11);
 }
 
@@ -175,23 +177,23 @@ async fn slow_lookups_of_one_account_do_not_delay_another_and_time_out() {
         connect_timeout: Duration::from_secs(1),
         ..super::BOUNDS
     };
-    let shop = Shop::start(SenderConfig { bounds, ..sender_config(&names, &forwards) }).await;
-    let paths = add_endpoints(&shop, (0..12).map(host)).await;
-    let path = add_second_account(&shop, "https://quick.example/").await;
+    let service = PaymentService::start(SenderConfig { bounds, ..sender_config(&names, &forwards) }).await;
+    let paths = add_endpoints(&service, (0..12).map(host)).await;
+    let path = add_second_account(&service, "https://quick.example/").await;
     // From now on, lookups of these names never end and keep their slots.
     names.stall("slow");
-    let stalled = send_all(&shop, &paths).await;
+    let stalled = send_all(&service, &paths).await;
 
-    let sent = send(&shop, &path).await;
+    let sent = send(&service, &path).await;
     assert_eq!(delivery_id(&without_delay(quick.next_request()).await), sent);
 
-    shop.wait_for_attempts().await;
+    service.wait_for_attempts().await;
     for delivery in stalled {
-        let attempt = shop.delivery_record(&delivery).await["attempts"][0].take();
+        let attempt = service.delivery_record(&delivery).await["attempts"][0].take();
         let error = attempt["error"].as_str().expect("the attempt failed");
         assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
     }
-    let (status, response) = add_endpoint(&shop.server, "https://slow99.example/").await;
+    let (status, response) = add_endpoint(&service.server, "https://slow99.example/").await;
     let message = response["errors"]["url"][0].as_str().unwrap_or_default();
     assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{response}");
 }
@@ -208,12 +210,12 @@ async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() 
         ..super::BOUNDS
     };
     let forward = "https://shop.example=http://127.0.0.1:9".to_owned();
-    let shop = Shop::start(SenderConfig { bounds, ..sender_config(&names, &[forward]) }).await;
+    let service = PaymentService::start(SenderConfig { bounds, ..sender_config(&names, &[forward]) }).await;
     let account = json!({ "id": "neighbour" });
-    assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
+    assert_eq!(call(&service.server, "POST", "/sandbox/accounts", &account).await.0, 200);
     let save_for = async |account: &str, url: &str| {
         let endpoint = json!({ "account": account, "url": url });
-        call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await
+        call(&service.server, "POST", "/sandbox/endpoints", &endpoint).await
     };
     let neighbour = async {
         names.wait_for_stall().await;
@@ -227,13 +229,14 @@ async fn saving_an_endpoint_with_a_slow_lookup_does_not_delay_another_account() 
 #[tokio::test]
 async fn a_book_has_at_most_fifty_endpoints() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    // The shop already has one.
-    add_endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
-    let (status, response) = add_endpoint(&shop.server, "https://h49.sim/").await;
+    let service =
+        PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    // The service already has one.
+    add_endpoints(&service, (0..49).map(|n| format!("h{n}.sim"))).await;
+    let (status, response) = add_endpoint(&service.server, "https://h49.sim/").await;
     let message = response["errors"]["url"][0].as_str().unwrap_or_default();
     assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{response}");
-    let path = format!("/sandbox/endpoints/{}", shop.endpoint);
-    assert_eq!(call(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
-    assert_eq!(add_endpoint(&shop.server, "https://h49.sim/").await.0, 200);
+    let path = format!("/sandbox/endpoints/{}", service.endpoint);
+    assert_eq!(call(&service.server, "DELETE", &path, &json!(null)).await.0, 200);
+    assert_eq!(add_endpoint(&service.server, "https://h49.sim/").await.0, 200);
 }

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use testkit::Message;
 
 use super::{
-    RESPONSE_200, Shop, call, config,
+    PaymentService, RESPONSE_200, call, config,
     receiver::{Receiver, ReceiverBehavior},
     resolver::TestResolver,
     sender_config, shop_forward,
@@ -43,8 +43,9 @@ fn unix_time() -> i64 {
 #[tokio::test]
 async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    let delivery = shop.send().await;
+    let service =
+        PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let delivery = service.send().await;
     let request = receiver.next_request().await;
     assert_eq!(request.start_line, "POST /hooks?a=1 HTTP/1.1");
     for (name, value) in [
@@ -59,7 +60,7 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     }
     // Those six, and the signature.
     assert_eq!(request.headers.len(), 7, "the request has other headers: {:?}", request.headers);
-    assert!(is_signed(&request, "X-Service-Signature", &shop.secret));
+    assert!(is_signed(&request, "X-Service-Signature", &service.secret));
     assert!(!is_signed(&request, "X-Service-Signature", "whsec_other"));
     let body: Value = serde_json::from_str(&request.body).expect("the body is JSON");
     assert_eq!(body["id"], json!(delivery));
@@ -68,15 +69,16 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
 #[tokio::test]
 async fn the_signature_has_the_real_time_and_the_body_the_service_time() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(super::RESPONSE_500)).await;
-    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    shop.send().await;
-    shop.wait_for_attempts().await;
-    call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
+    let service =
+        PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    service.send().await;
+    service.wait_for_attempts().await;
+    call(&service.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
     let (first, second) = (receiver.next_request().await, receiver.next_request().await);
     for request in [&first, &second] {
         let difference = signed_at(request).abs_diff(unix_time());
         assert!(difference < 60, "{difference} s");
-        assert!(is_signed(request, "X-Service-Signature", &shop.secret));
+        assert!(is_signed(request, "X-Service-Signature", &service.secret));
     }
     assert_eq!(first.body, second.body, "attempts differ in their signatures only");
     let body: Value = serde_json::from_str(&first.body).expect("the body is JSON");
@@ -89,19 +91,20 @@ async fn header_names_follow_the_dialect() {
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
     let sender = sender_config(&TestResolver::default(), &[shop_forward(&receiver)]);
-    let shop = Shop::start_with(Config { dialect, ..config(sender) }).await;
-    shop.send().await;
+    let service = PaymentService::start_with(Config { dialect, ..config(sender) }).await;
+    service.send().await;
     let request = receiver.next_request().await;
     assert_eq!(request.header("X-Acme-Event"), Some("charge.paid"));
     assert_eq!(request.header("User-Agent"), Some("Acme/2"));
-    assert!(is_signed(&request, "X-Acme-Signature", &shop.secret));
+    assert!(is_signed(&request, "X-Acme-Signature", &service.secret));
 }
 
 #[tokio::test]
 async fn the_log_contains_request_and_response_headers() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    let attempt = shop.make_attempt().await;
+    let service =
+        PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let attempt = service.make_attempt().await;
     let request = receiver.next_request().await;
     let sent: Vec<String> = attempt["request_headers"]
         .as_array()
@@ -127,7 +130,7 @@ async fn the_log_contains_request_and_response_headers() {
 async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::http(ReceiverBehavior::RespondEndlessly(endless, "äöü")).await;
-    let attempt = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)]))
+    let attempt = PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)]))
         .await
         .make_attempt()
         .await;
@@ -141,23 +144,25 @@ async fn the_log_stores_the_beginning_of_a_long_response() {
 #[tokio::test]
 async fn responses_of_the_sandbox_contain_no_signing_secret() {
     let receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    let delivery = shop.send().await;
-    shop.wait_for_attempts().await;
+    let service =
+        PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let delivery = service.send().await;
+    service.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
-        let (_, response) = call(&shop.server, "GET", path, &Value::Null).await;
+        let (_, response) = call(&service.server, "GET", path, &Value::Null).await;
         assert!(!response.to_string().contains("whsec_"), "{path}: {response}");
     }
-    assert!(!shop.delivery_record(&delivery).await.to_string().contains("whsec_"));
+    assert!(!service.delivery_record(&delivery).await.to_string().contains("whsec_"));
 }
 
 #[tokio::test]
 async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::http(ReceiverBehavior::RespondAndClose(RESPONSE_200)).await;
-    let shop = Shop::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
-    let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
-    let (_, response) = call(&shop.server, "POST", &path, &json!({})).await;
-    shop.send().await;
+    let service =
+        PaymentService::start(sender_config(&TestResolver::default(), &[shop_forward(&receiver)])).await;
+    let path = format!("/sandbox/endpoints/{}/rotate", service.endpoint);
+    let (_, response) = call(&service.server, "POST", &path, &json!({})).await;
+    service.send().await;
     let secret = response["endpoint"]["secret"].as_str().expect("a secret");
     assert!(is_signed(&receiver.next_request().await, "X-Service-Signature", secret));
 }

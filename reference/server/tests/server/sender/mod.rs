@@ -1,6 +1,7 @@
 //! Deliveries over real sockets.
 //!
-//! The address rule cannot be disabled for tests: they reach loopback by a forward, as developers do.
+//! The address rule, which allows only public addresses, cannot be disabled for tests. They reach loopback as
+//! developers do: by a [`Forward`] of deliveries for a public host to a local port.
 
 mod address_rule;
 mod attempt_results;
@@ -42,12 +43,12 @@ pub(crate) fn config(sender: SenderConfig) -> Config {
 }
 
 /// Returns a sender configuration with this resolver and these forwards.
-pub(crate) fn sender_config(names: &TestResolver, forwards: &[String]) -> SenderConfig {
+pub(crate) fn sender_config(resolver: &TestResolver, forwards: &[String]) -> SenderConfig {
     SenderConfig {
         reach: Reach::Network,
         extra_roots: None,
         forwards: forwards.iter().map(|text| Forward::parse(text).expect("the forward is valid")).collect(),
-        resolver: Arc::new(names.clone()),
+        resolver: Arc::new(resolver.clone()),
         bounds: BOUNDS,
     }
 }
@@ -57,25 +58,26 @@ pub(crate) fn shop_forward(receiver: &Receiver) -> String {
     format!("https://shop.example=http://{}", receiver.address)
 }
 
-/// A server with a frozen clock and a live endpoint `https://shop.example/hooks?a=1`.
-struct Shop {
+/// A payment server with a frozen clock unless configured otherwise, and its live endpoint
+/// `https://shop.example/hooks?a=1`.
+struct PaymentService {
     server: Server,
     /// The id of the endpoint.
     endpoint: String,
     secret: String,
 }
 
-impl Shop {
-    async fn start(sender: SenderConfig) -> Shop {
-        Shop::start_with(config(sender)).await
+impl PaymentService {
+    async fn start(sender: SenderConfig) -> PaymentService {
+        PaymentService::start_with(config(sender)).await
     }
 
-    async fn start_with(config: Config) -> Shop {
+    async fn start_with(config: Config) -> PaymentService {
         let server = Server::start(config).await.expect("loopback has a free port");
         let (status, response) = add_endpoint(&server, "https://shop.example/hooks?a=1").await;
         assert_eq!(status, 200, "{response}");
         let text = |name: &str| response["endpoint"][name].as_str().expect("a string").to_owned();
-        Shop { endpoint: text("id"), secret: text("secret"), server }
+        PaymentService { endpoint: text("id"), secret: text("secret"), server }
     }
 
     /// Sends a test delivery and returns its id.
@@ -122,7 +124,7 @@ pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value
 
 /// Sends a request with the live key on a new connection; returns status and body as text.
 pub(crate) async fn call_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
-    let key = server.first_keys().expect("the world has not failed").live;
+    let key = server.first_keys().expect("the world has no internal error").live;
     let request = Request { method, body, key: Some(&key), ..Request::get(path) };
     let response = AsyncConnection::connect(server.address()).await.call_once(request).await;
     (response.status, response.body)

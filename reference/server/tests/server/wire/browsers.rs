@@ -67,7 +67,7 @@ async fn the_docs_show_calls_and_load_only_local_resources() {
         assert!(url.starts_with(['/', '#', '?']), "{url}");
     }
     assert!(page.contains("http://localhost/v1/charges"), "the examples use the address of the request");
-    let keys = server.first_keys().expect("the world has not failed");
+    let keys = server.first_keys().expect("the world has no internal error");
     assert!(!page.contains(&keys.live) && !page.contains(server.sandbox_token()), "no secret is shown");
 }
 

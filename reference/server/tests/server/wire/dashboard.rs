@@ -224,7 +224,7 @@ async fn a_refused_form_is_shown_with_its_input() {
 #[tokio::test]
 async fn objects_of_other_books_are_not_found() {
     let (server, mut client) = start().await;
-    let live = server.first_keys().expect("the world has not failed").live;
+    let live = server.first_keys().expect("the world has no internal error").live;
     let json = "Content-Type: application/json\r\n";
     let lines = format!("{HOST}Authorization: Bearer {live}\r\n{json}");
     let made = post(&mut client, "/v1/charges", &lines, r#"{"asset":"BTC","amount":"5"}"#).await;
@@ -325,7 +325,7 @@ async fn check_requests(client: &mut Client, query: &str, shown: &[&str], hidden
 #[tokio::test]
 async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
     let (server, mut client) = start().await;
-    let keys = server.first_keys().expect("the world has not failed");
+    let keys = server.first_keys().expect("the world has no internal error");
     let lines =
         |key: &str| format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let valid = "{\"asset\":\"BTC\",\"amount\":\"49.90\",\"currency\":\"EUR\",\"description\":\"<b>it's\u{202e}</b>\"}";
@@ -385,7 +385,7 @@ async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
 #[tokio::test]
 async fn the_overview_offers_mining_instead_of_payment_while_a_payment_is_unconfirmed() {
     let (server, mut client) = start().await;
-    let key = server.first_keys().expect("the world has not failed").live;
+    let key = server.first_keys().expect("the world has no internal error").live;
     let json = format!("{HOST}Authorization: Bearer {key}\r\nContent-Type: application/json\r\n");
     let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#;
     let opened = post(&mut client, "/v1/charges", &json, body).await;
@@ -414,7 +414,7 @@ async fn check_history(client: &mut Client, query: &str, shown: &[&str], hidden:
 #[tokio::test]
 async fn the_history_is_filtered_and_its_rows_can_start_branches() {
     let (server, mut client) = start().await;
-    let keys = server.first_keys().expect("the world has not failed");
+    let keys = server.first_keys().expect("the world has no internal error");
     check_history(&mut client, "", &["No entries here", "curl -s"], &["<table"]).await;
     let json = "Content-Type: application/json\r\n";
     let lines = format!("{HOST}Authorization: Bearer {}\r\n{json}", keys.live);

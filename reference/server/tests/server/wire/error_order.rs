@@ -19,7 +19,7 @@ impl Shop {
     async fn start(rate_limit: u32) -> Shop {
         let config = Config { rate_limit: Some(rate_limit), ..crate::config() };
         let server = Server::start(config).await.expect("loopback has a free port");
-        let keys = server.first_keys().expect("the world has not failed");
+        let keys = server.first_keys().expect("the world has no internal error");
         Shop { server, live: keys.live, test: keys.test }
     }
 

@@ -65,7 +65,7 @@ async fn other_requests_are_served_while_many_rate_locks_expire_at_once() {
     let mut client = Client::connect(server.address()).await;
     let url = r#"{"url":"https://shop.sim"}"#;
     let _: EndpointResponse = call(&mut client, "POST", "/sandbox/endpoints", url).await;
-    let live = server.first_keys().expect("the world has not failed").live;
+    let live = server.first_keys().expect("the world has no internal error").live;
     let charge = r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#;
     for _ in 0..CHARGES {
         let request = format!(

@@ -19,7 +19,7 @@ struct Sale {
 impl Sale {
     async fn start() -> Sale {
         let (server, client) = start().await;
-        let key = server.first_keys().expect("the world has not failed").live;
+        let key = server.first_keys().expect("the world has no internal error").live;
         let mut sale = Sale { _server: server, client, key, code: String::new() };
         sale.call("/sandbox/rates", json!({"asset": "BTC", "currency": "EUR", "rate": "1000"})).await;
         let created =

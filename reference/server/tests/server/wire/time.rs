@@ -61,7 +61,7 @@ async fn the_timer_wakes_the_world() {
     post(&server, "/v1/due", "30h").await;
     let due = next_wakeup(&mut wakeups).await;
     assert!(due >= START.plus(Span::hours(30)), "{due}");
-    assert!(server.now().expect("the world has not failed") >= due);
+    assert!(server.now().expect("the world has no internal error") >= due);
 }
 
 #[tokio::test]
@@ -79,15 +79,15 @@ async fn the_timer_is_reset_when_the_sandbox_advances_the_clock() {
     post(&server, "/v1/due", "10d").await;
     post(&server, "/sandbox/advance", "10d").await;
     next_wakeup(&mut wakeups).await;
-    assert!(server.now().expect("the world has not failed") >= START.plus(Span::days(10)));
+    assert!(server.now().expect("the world has no internal error") >= START.plus(Span::days(10)));
 }
 
 #[tokio::test]
 async fn a_new_world_needs_a_frozen_clock() {
     let (server, _) = start(config(ClockKind::Frozen)).await;
-    assert_eq!(server.first_keys().expect("the world has not failed").live, "live1");
+    assert_eq!(server.first_keys().expect("the world has no internal error").live, "live1");
     assert_eq!(post(&server, "/sandbox/world", "{}").await, (200, "another world".to_string()));
-    assert_eq!(server.first_keys().expect("the world has not failed").live, "live2");
+    assert_eq!(server.first_keys().expect("the world has no internal error").live, "live2");
     assert_eq!(service_time(&server).await, Timestamp(0));
 
     for clock in [ClockKind::Wall, FAST] {
@@ -95,6 +95,6 @@ async fn a_new_world_needs_a_frozen_clock() {
         let (status, body) = post(&server, "/sandbox/world", "{}").await;
         assert_eq!(status, 409);
         assert!(body.contains("frozen clock"), "{body}");
-        assert_eq!(server.first_keys().expect("the world has not failed").live, "live1");
+        assert_eq!(server.first_keys().expect("the world has no internal error").live, "live1");
     }
 }

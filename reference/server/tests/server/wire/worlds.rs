@@ -119,7 +119,7 @@ async fn each_world_has_its_own_keys_urls_and_settings() {
 #[tokio::test]
 async fn a_key_gives_access_to_its_own_world_only() {
     let mut client = ConnectedClient::start(frozen_config()).await;
-    let first = client.server.first_keys().expect("the world has not failed").live;
+    let first = client.server.first_keys().expect("the world has no internal error").live;
     let (a, b) = (client.open(json!({ "seed": 7 })).await, client.open(json!({ "seed": 7 })).await);
     let closed = client.open(json!({})).await;
     assert_eq!(
@@ -161,7 +161,7 @@ async fn a_key_gives_access_to_its_own_world_only() {
 #[tokio::test]
 async fn a_key_selects_the_world_of_a_sandbox_call() {
     let mut client = ConnectedClient::start(frozen_config()).await;
-    let first = client.server.first_keys().expect("the world has not failed").live;
+    let first = client.server.first_keys().expect("the world has no internal error").live;
     let (a, b) = (client.open(json!({})).await, client.open(json!({})).await);
     let start = client.service_time("").await;
     let hour = || json!({ "by": "1h" });
@@ -339,7 +339,7 @@ async fn the_memory_limit_covers_all_worlds() {
     const SLACK: u64 = 1 << 18;
     let bounds = Bounds { world_bytes: LIMIT, ..Bounds::default() };
     let mut client = ConnectedClient::start(Config { bounds, rate_limit: None, ..frozen_config() }).await;
-    let first_key = client.server.first_keys().expect("the world has not failed").live;
+    let first_key = client.server.first_keys().expect("the world has no internal error").live;
     let large = json!({
         "asset": "SOL", "amount": "49.90", "currency": "EUR",
         "metadata": BTreeMap::from_iter((0..20).map(|n| (format!("k{n}"), "x".repeat(500)))),
@@ -401,7 +401,7 @@ async fn the_memory_limit_covers_all_worlds() {
 /// the codes of the charges, newest first.
 async fn with_two_charges() -> (ConnectedClient, Vec<String>) {
     let mut client = ConnectedClient::start(frozen_config()).await;
-    let key = client.server.first_keys().expect("the world has not failed").live;
+    let key = client.server.first_keys().expect("the world has no internal error").live;
     let early = client.create_charge(&key).await;
     assert_eq!(client.call("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
     assert_eq!(client.call("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
@@ -423,7 +423,7 @@ impl ConnectedClient {
 #[tokio::test]
 async fn a_world_can_branch_from_any_time_of_another() {
     let (mut client, codes) = with_two_charges().await;
-    let first = client.server.first_keys().expect("the world has not failed").live;
+    let first = client.server.first_keys().expect("the world has no internal error").live;
     for (from, now, charges) in [
         (json!({}), "2026-09-20T12:05:41.000000Z", 2),
         (json!({ "snapshot": "one charge" }), "2026-09-20T10:05:41.000000Z", 1),
@@ -503,7 +503,7 @@ async fn an_invalid_branch_point_is_refused_with_the_name_of_the_field() {
 #[tokio::test]
 async fn a_world_is_restored_to_any_earlier_time() {
     let (mut client, codes) = with_two_charges().await;
-    let key = client.server.first_keys().expect("the world has not failed").live;
+    let key = client.server.first_keys().expect("the world has no internal error").live;
     let mut restore = async |to: Value| client.call("POST", "/sandbox/restore", "", to).await;
     let (status, response) = restore(json!({ "at": "2026-09-20T12:05:42Z" })).await;
     assert!(status == 422 && response["errors"]["at"].is_array(), "{response}");
