@@ -36,7 +36,7 @@ const SINGLE_EVENTS_MAX: usize = 2;
 const AFTER_PAGES: u32 = 3;
 /// The lowest time limit of the wait for the deliveries of the listed events, which ends once all have arrived.
 const LISTED_EVENTS_WAIT_MIN: Duration = Duration::from_secs(8);
-/// The wait between the delivery of the last awaited type and the read of the list, in which further deliveries may
+/// The longest wait between the delivery of the last awaited type and the read of the list: further deliveries may
 /// arrive.
 const FURTHER_DELIVERIES_WAIT: Duration = Duration::from_secs(2);
 
