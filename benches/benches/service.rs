@@ -7,7 +7,8 @@ use benches::{BenchDriver, World};
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use reference_core::asset::Asset;
 
-/// The numbers of charges in a small and in a large book.
+/// The numbers of charges of the account. The JSON cache has 8,192 slots for events. The 990 events of 330 charges fit
+/// into it, the 30,000 events of 10,000 charges do not.
 const SIZES: [usize; 2] = [330, 10_000];
 const EVENTS_PER_CHARGE: usize = 3;
 const PER_PAGE: usize = 25;
@@ -24,7 +25,7 @@ fn bench_reads(c: &mut Criterion) {
         let paths = [
             ("account", "/v1/account".to_owned()),
             ("event", format!("/v1/events/{event_id}")),
-            ("page of 25 events, unchanged", "/v1/events?per_page=25".to_owned()),
+            ("page of 25 events, cached", "/v1/events?per_page=25".to_owned()),
             (
                 "page of 25 charges, by status, deep",
                 format!("/v1/charges?status=paid&per_page=25&page={middle_page}"),
@@ -38,11 +39,10 @@ fn bench_reads(c: &mut Criterion) {
         for (name, path) in paths {
             c.bench_function(&format!("{name}, {size} charges"), |b| b.iter(|| driver.get(&path)));
         }
-        let is_large = size == SIZES[1];
-        if is_large {
-            // Cycles through all pages, so that each read misses the caches.
+        if size == SIZES[1] {
+            // Cycles through all pages, so that each read misses the cache.
             let mut pages = (1..=EVENTS_PER_CHARGE * size / PER_PAGE).cycle();
-            c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
+            c.bench_function(&format!("page of 25 events, not cached, {size} charges"), |b| {
                 b.iter(|| {
                     let page = pages.next().unwrap_or(1);
                     driver.get(&format!("/v1/events?per_page=25&page={page}"))
@@ -59,12 +59,12 @@ fn bench_writes(c: &mut Criterion) {
     }
     for asset in [Asset::Btc, Asset::Sol] {
         let mut driver = BenchDriver::new(asset, 1);
-        c.bench_function(&format!("life of a charge, three signed deliveries, {asset}"), |b| {
+        c.bench_function(&format!("charge from opened to paid, three signed deliveries, {asset}"), |b| {
             b.iter(|| driver.complete_charge());
         });
     }
     let driver = std::cell::RefCell::new(BenchDriver::new(Asset::Sol, 1));
-    c.bench_function("from sightings to two signed deliveries", |b| {
+    c.bench_function("charge from first sighting to paid, two signed deliveries, SOL", |b| {
         let open = || {
             let mut driver = driver.borrow_mut();
             let no = driver.open_charge();
@@ -84,7 +84,7 @@ fn bench_writes(c: &mut Criterion) {
         "/sandbox/endpoints",
         r#"{"mode":"live","url":"https://shop.sim/hooks"}"#,
     );
-    c.bench_function("life of a charge in the sandbox, by its calls", |b| {
+    c.bench_function("charge from opened to paid, by requests to the sandbox, BTC", |b| {
         b.iter(|| world.complete_charge());
     });
 }

@@ -154,8 +154,9 @@ impl BenchDriver {
         let no = self.open_charge();
         self.pay(no);
         self.deliver();
-        // Takes the notices, because they would accumulate in memory.
+        // The service's notices of events and e-mails would accumulate in memory.
         self.api.service.take_notices();
+        // Any short span, so that charges have different times.
         self.advance(Span::micros(10));
     }
 

@@ -4,7 +4,8 @@ use conformance_model::body::Body;
 use conformance_model::recording::ReceivedResponse;
 use serde_json::Value;
 
-/// A response with a parsed body, into which faults can be injected.
+/// A response with a parsed body, into which faults can be injected. A replacement character (U+FFFD) in `body` or
+/// `raw` stands for bytes that are not UTF-8.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditableResponse {
     /// The status code.
@@ -13,8 +14,7 @@ pub struct EditableResponse {
     pub headers: Vec<(String, String)>,
     /// The JSON body; ignored if `raw` is set.
     pub body: Value,
-    /// The body as text, if it is not JSON or its formatting matters. A replacement character (U+FFFD) stands for a
-    /// byte that is not UTF-8.
+    /// The body as text, if it is not JSON or its formatting matters.
     pub raw: Option<String>,
 }
 

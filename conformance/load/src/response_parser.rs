@@ -1,8 +1,9 @@
 //! Parses responses as far as a load test needs: the status, the end of the body, keep-alive and `Retry-After`.
 //!
-//! The parser is strict about everything that determines the end of a response. It stores no body.
+//! The parser rejects a response whose end is not certain. It skips chunk extensions and trailers, whose lines may also
+//! end without a carriage return. It stores no body.
 
-/// The maximum size of a head, and of a trailer line, in bytes.
+/// The maximum size of a head, and of a trailer line, in bytes. A connection's buffer for heads has this size.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;
 /// The maximum number of hexadecimal digits of a chunk size, which limits a chunk to 4 GiB.
 const CHUNK_DIGITS_MAX: usize = 8;
@@ -26,7 +27,8 @@ pub(crate) enum BodyLength {
     UntilClose,
 }
 
-/// Parses the head at the start of `bytes`. Returns it with its size in bytes; `None` while it is incomplete.
+/// Parses the head at the start of `bytes`, of which there are at most [`HEAD_MAX`]. Returns it with its size in bytes;
+/// `None` while it is incomplete.
 pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     let Some(end) = find_end(bytes) else {
         return if bytes.len() >= HEAD_MAX { Err("response head exceeds 64 KiB") } else { Ok(None) };

@@ -1,7 +1,8 @@
 //! Known failures, with the reason, the fingerprint of the evidence and the last day of each.
 //!
-//! A stale entry would hide later failures. So an entry fails the run if its statement holds, if it has expired, or
-//! if the evidence has another fingerprint.
+//! A stale entry would hide later failures. So an entry fails the run if its statement holds, or if the statement
+//! fails after the entry expired or with another fingerprint. The entry of any other statement, such as one that was
+//! not judged, is ignored.
 
 use std::collections::BTreeMap;
 
@@ -58,8 +59,8 @@ pub fn fingerprint(id: &str, finding: &Finding) -> String {
     Sha256::digest(text.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Replaces each word that contains a digit by `#`, because ids, times and counts change between runs. The first of
-/// several words is unchanged, because it may be a status.
+/// Replaces each word (a run of letters and digits) that contains an ASCII digit by `#`, because ids, times and counts
+/// change between runs. Everything before the first space is unchanged, because it may be a status.
 fn mask_varying_words(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
     let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());

@@ -462,11 +462,12 @@ impl<'a> Session<'a> {
     pub(crate) async fn pause(&mut self, duration: Duration, why: &str) -> bool {
         let Some(left) = self.remaining_wait.checked_sub(duration) else { return false };
         self.remaining_wait = left;
-        self.wait_unlimited(duration, why).await
+        self.wait_uncounted(duration, why).await
     }
 
-    /// Waits, in addition to the time that the run may wait. Returns `false` if the wait was interrupted.
-    pub(crate) async fn wait_unlimited(&mut self, duration: Duration, why: &str) -> bool {
+    /// Waits, without counting the time as part of the time that the run may wait. Returns `false` if the wait was
+    /// interrupted.
+    pub(crate) async fn wait_uncounted(&mut self, duration: Duration, why: &str) -> bool {
         self.progress.on_wait(duration, why);
         tokio::select! {
             waited = self.clock.wait(duration) => waited.is_ok(),

@@ -11,7 +11,7 @@ use super::reason::Reason;
 use super::received_request::ReceivedRequest;
 
 /// Determines whether a known secret signed a request, and the differences from the specified construction. In the
-/// keyring, `secrets` must be those of the endpoint that received the request, and `other_mode` all others.
+/// keyring, `secrets` must be those of the endpoint that received the request, and `other_endpoints` all others.
 pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
     let Ok((header, signature_match)) = examine_signature(received, keyring) else {
         return SignatureStatus::Missing;
@@ -26,12 +26,12 @@ pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> Signat
     }
     match signature_match {
         Some(found) => {
-            let (mode_faults, construction_faults): (Vec<_>, Vec<_>) =
+            let (endpoint_faults, construction_faults): (Vec<_>, Vec<_>) =
                 found.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
             let difference =
                 |reason: &Reason| Difference { name: reason.name().to_owned(), clause: reason.to_string() };
             SignatureStatus::Matches {
-                own: mode_faults.is_empty(),
+                own: endpoint_faults.is_empty(),
                 differences: header.faults.iter().chain(&construction_faults).map(difference).collect(),
             }
         }

@@ -77,7 +77,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
         None => {
             reasons.extend(encoding_fault);
             // The time is not judged, because no known secret signed it.
-            let tried = keyring.secrets.iter().chain(&keyring.other_mode);
+            let tried = keyring.secrets.iter().chain(&keyring.other_endpoints);
             reasons.push(Reason::WrongSecret { tried: tried.map(|(name, _)| name.clone()).collect() });
         }
     }

@@ -1,4 +1,4 @@
-//! [`ForwardTo`]: forwards a delivery to the merchant's handler, and returns the response.
+//! Forwards deliveries to the merchant's handler at a [`HandlerUrl`], and returns its responses.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -17,7 +17,7 @@ use url::Url;
 use super::{head_limit::LimitedHead, received_request::ReceivedRequest};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time that the service waits for a response.
+/// The service waits as long for the response to a delivery.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 const RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
@@ -36,20 +36,20 @@ const HOP_BY_HOP_HEADERS: [HeaderName; 10] = [
     header::CONTENT_LENGTH,
 ];
 
-/// The URL of a handler.
+/// The URL of a merchant's webhook handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForwardTo {
+pub struct HandlerUrl {
     host: String,
     port: u16,
     authority: HeaderValue,
     path_and_query: String,
 }
 
-impl FromStr for ForwardTo {
+impl FromStr for HandlerUrl {
     type Err = String;
 
     /// Parses an `http://` URL. All deliveries are sent to its path.
-    fn from_str(text: &str) -> Result<ForwardTo, String> {
+    fn from_str(text: &str) -> Result<HandlerUrl, String> {
         let invalid = || {
             format!(
                 "`{text}` is not the URL of a handler; allowed: an http:// URL such as http://127.0.0.1:3000/hooks"
@@ -63,7 +63,7 @@ impl FromStr for ForwardTo {
         let port = url.port_or_known_default().ok_or_else(invalid)?;
         let authority = HeaderValue::try_from(format!("{host}:{port}")).map_err(|_| invalid())?;
         let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-        Ok(ForwardTo {
+        Ok(HandlerUrl {
             host: host.trim_matches(['[', ']']).to_owned(),
             port,
             authority,
@@ -72,9 +72,9 @@ impl FromStr for ForwardTo {
     }
 }
 
-impl ForwardTo {
-    /// Returns `true` if the handler listens on this address, so that deliveries would loop. Host names other than
-    /// `localhost` are not resolved.
+impl HandlerUrl {
+    /// Returns `true` if this is probably the URL of a receiver at `address`, so that deliveries would loop: the port is
+    /// the same, and the host is the same, `localhost`, a loopback address or `0.0.0.0`. Other names are not resolved.
     pub fn listens_on(&self, address: SocketAddr) -> bool {
         let is_this_machine = match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || ip.is_unspecified() || ip == address.ip(),
@@ -137,17 +137,17 @@ mod tests {
 
     #[test]
     fn a_handler_is_an_http_url() {
-        let handler: ForwardTo = "http://[::1]:3000/hooks?a=1".parse().unwrap();
+        let handler: HandlerUrl = "http://[::1]:3000/hooks?a=1".parse().unwrap();
         assert_eq!((handler.host.as_str(), handler.port), ("::1", 3000));
         assert_eq!(handler.path_and_query, "/hooks?a=1");
         for text in ["https://127.0.0.1/", "3000", "http://", "ftp://a/", "http://u:p@a/"] {
-            assert!(text.parse::<ForwardTo>().is_err(), "{text}");
+            assert!(text.parse::<HandlerUrl>().is_err(), "{text}");
         }
     }
 
     #[track_caller]
     fn check_listens_on(handler: &str, address: &str, expected: bool) {
-        let handler: ForwardTo = handler.parse().unwrap();
+        let handler: HandlerUrl = handler.parse().unwrap();
         assert_eq!(handler.listens_on(address.parse().unwrap()), expected);
     }
 

@@ -34,7 +34,7 @@ pub use construction::signature_status;
 pub use delivery_notes::{DeliveryCounter, Note, notes};
 pub use diagnose::{Diagnosis, diagnose};
 pub use endpoint::Endpoint;
-pub use forward::ForwardTo;
+pub use forward::HandlerUrl;
 pub use head_limit::LimitedHead;
 pub use keyring::Keyring;
 pub use listen::{

@@ -26,7 +26,7 @@ use tokio::{
 };
 
 use super::{
-    forward::ForwardTo,
+    forward::HandlerUrl,
     head_capture::{CapturedHead, HeadCapture},
     received_request::ReceivedRequest,
     response_script::{ResponseScript, ScriptedResponse},
@@ -55,7 +55,7 @@ pub struct Settings {
     /// The methods that are recorded.
     pub methods: Methods,
     /// The handler that requests are forwarded to.
-    pub forward_to: Option<ForwardTo>,
+    pub forward_to: Option<HandlerUrl>,
     /// The bounds on senders.
     pub bounds: Bounds,
 }
@@ -261,7 +261,7 @@ struct RequestHandler {
     script: Mutex<ResponseScript>,
     routes: Routes,
     methods: Methods,
-    forward_to: Option<ForwardTo>,
+    forward_to: Option<HandlerUrl>,
     bounds: Bounds,
     arrivals: mpsc::Sender<Arrival>,
     count: Arc<AtomicUsize>,

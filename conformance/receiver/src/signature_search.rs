@@ -49,7 +49,7 @@ pub(super) fn find<'a>(
     let (exact_messages, faulty_messages) =
         messages.split_at(messages.iter().take_while(|message| message.faults.is_empty()).count());
     // `messages[0]` is the specified message; without a time, the body alone.
-    // In both lists of keys, those of the receiver's endpoints precede those of the other mode.
+    // In both lists of keys, those of the receiver's endpoints precede those of other endpoints.
     search
         .find_hmac(&exact_keys, exact_messages)
         .or_else(|| search.find_hmac(&faulty_keys, exact_messages))
@@ -74,7 +74,7 @@ struct Key<'a> {
     /// The name of the secret.
     secret: &'a str,
     bytes: Vec<u8>,
-    is_of_other_mode: bool,
+    is_of_other_endpoint: bool,
     fault: Option<Reason>,
 }
 
@@ -141,7 +141,7 @@ fn match_signature<'a>(
     let signature = equal_signatures()
         .find(|signature| signature.fault.is_none())
         .or_else(|| equal_signatures().next())?;
-    let other_mode = key.is_of_other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
+    let other_mode = key.is_of_other_endpoint.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
     let key_faults = key.fault.iter().cloned().chain(other_mode);
     let faults = signature.fault.iter().chain(faults).cloned().chain(key_faults).collect();
     Some(SignatureMatch { secret: key.secret, faults })
@@ -211,11 +211,11 @@ fn messages<'a>(
 fn keys(keyring: &Keyring) -> Vec<Key<'_>> {
     let mut keys = Vec::new();
     let own = keyring.secrets.iter().map(|named| (named, false));
-    let other_mode = keyring.other_mode.iter().map(|named| (named, true));
-    for ((name, secret), is_of_other_mode) in own.chain(other_mode) {
+    let others = keyring.other_endpoints.iter().map(|named| (named, true));
+    for ((name, secret), is_of_other_endpoint) in own.chain(others) {
         let secret = secret.expose();
         let mut add = |bytes: &[u8], fault: Option<Reason>| {
-            keys.push(Key { secret: name.as_str(), bytes: bytes.to_vec(), is_of_other_mode, fault });
+            keys.push(Key { secret: name.as_str(), bytes: bytes.to_vec(), is_of_other_endpoint, fault });
         };
         add(secret.as_bytes(), None);
         let trimmed = secret.trim();

@@ -31,7 +31,7 @@ struct RunFile {
 }
 
 impl Outcome {
-    /// Returns the contents of the file. It contains no keys.
+    /// Returns the text of the run file. It contains no keys.
     pub fn to_file(&self) -> String {
         let file = RunFile {
             recording: self.recording.clone(),
@@ -46,7 +46,7 @@ impl Outcome {
         serde_json::to_string(&file).expect("a run serializes to JSON") + "\n"
     }
 
-    /// Reads a stored run and judges it again.
+    /// Parses the text of a run file, and judges the run again.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ const CODE_LEN: usize = 12;
 const CODE_ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 /// The public code of a charge, an invoice or a payment link, which is its id in the API: 12 characters of `[a-z0-9]`
-/// (`open.ids.code`). Endpoints and API keys have codes as ids in the dashboard.
+/// (choice `open.ids.code` in `CHOICES.md`). Endpoints and API keys have codes as ids in the dashboard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Code([u8; CODE_LEN]);
 
@@ -69,30 +69,30 @@ macro_rules! numbers {
             ///
             /// # Panics
             ///
-            /// Panics if a book has 2^32 objects of a kind.
+            /// Panics if there are 2^32 objects of a kind.
             pub fn from_index(index: usize) -> $name {
-                $name(u32::try_from(index).expect("a book holds fewer than 2^32 objects of a kind"))
+                $name(u32::try_from(index).expect("there are fewer than 2^32 objects of a kind"))
             }
         }
     )*};
 }
 
 numbers! {
-    /// A charge of one book, in order of creation.
+    /// The number of a charge in its [`Book`](crate::book::Book), in order of creation.
     ChargeNo;
-    /// An invoice of one book, in order of creation.
+    /// The number of an invoice in its book.
     InvoiceNo;
-    /// A payment link of one book, in order of creation.
+    /// The number of a payment link in its book.
     LinkNo;
-    /// An event of one book, in order of creation.
+    /// The number of an event in its book.
     EventNo;
-    /// A delivery of one book, in order of creation.
+    /// The number of a delivery in its book.
     DeliveryNo;
-    /// A webhook endpoint of one book, in order of creation.
+    /// The number of a webhook endpoint in its book.
     EndpointNo;
-    /// An account of the service, in order of creation.
+    /// The number of an account in the service.
     AccountNo;
-    /// An API key of the service, in order of creation.
+    /// The number of an API key in the service.
     KeyNo;
 }
 
@@ -103,10 +103,10 @@ impl AccountNo {
     }
 }
 
-/// Generates the event ids or the delivery ids of one book: strictly increasing UUIDs of version 7.
+/// Generates the event ids or the delivery ids of one [`Book`](crate::book::Book): strictly increasing UUIDs of version 7.
 ///
-/// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the
-/// ids of one microsecond; the rest is keyed randomness (`open.ids.uuid`).
+/// The millisecond and, in `rand_a`, the microsecond come from the service clock; 20 bits count the ids of one
+/// microsecond; the rest is keyed randomness (choice `open.ids.uuid` in `CHOICES.md`).
 #[derive(Serialize, Deserialize)]
 pub struct IdGenerator {
     rng_key: RngKey,

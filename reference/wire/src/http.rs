@@ -23,7 +23,7 @@ pub struct Request<'a> {
     /// The base URL that the client used, without a slash at the end: `http://127.0.0.1:8080`. The links of a page of a
     /// list start with it.
     pub base: &'a str,
-    /// The body, whose size the server has already limited.
+    /// The body. A write with more than [`BODY_MAX`] bytes is refused.
     pub body: &'a [u8],
 }
 
@@ -60,7 +60,7 @@ pub struct Response {
     pub body: Bytes,
 }
 
-/// The largest body that is read, in bytes.
+/// The maximum size of the body of a write, in bytes.
 pub const BODY_MAX: usize = 256 * 1024;
 /// The largest length of an `Idempotency-Key`, in characters.
 const IDEMPOTENCY_KEY_MAX: usize = 255;
@@ -126,8 +126,8 @@ fn is_json(content_type: Option<&[u8]>) -> bool {
         || (media_type.starts_with("application/") && media_type.ends_with("+json"))
 }
 
-/// Returns the key under which the idempotency cache of a book stores the response: method, path and `Idempotency-Key`.
-/// `None` if the request has no such header.
+/// Returns the scope under which the idempotency cache stores the response: method, path and `Idempotency-Key`. `None`
+/// if the request has no such header.
 pub(crate) fn idempotency_scope(request: &Request<'_>) -> Result<Option<String>, ApiError> {
     let Some(key) = request.idempotency_key else { return Ok(None) };
     let key = std::str::from_utf8(key)

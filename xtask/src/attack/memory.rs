@@ -108,9 +108,9 @@ fn slow_readers(context: &CaseContext) -> FiguresResult {
     let large_page_time = thread::scope(|scope| {
         scope.spawn(|| {
             while !is_finished.load(Relaxed) {
-                // If the server has closed a connection, its client reconnects and repeats its request.
+                // If a connection is closed or broken, its client reconnects and repeats its request.
                 for connection in &mut connections {
-                    if !connection.read_some() {
+                    if !connection.discard_some().unwrap_or(false) {
                         let Ok(mut reconnected) = Connection::open(&server.address) else { continue };
                         let _ = reconnected.send_request("GET", LARGE_PAGE, Some(&server.live_key), "");
                         *connection = reconnected;

@@ -20,7 +20,7 @@ const CHANGING: [&str; 8] = [
 /// A charge from a response with status 201, and its request.
 #[derive(Clone)]
 pub(crate) struct AcknowledgedCharge {
-    /// The `Idempotency-Key`, which is also the order in the metadata.
+    /// The `Idempotency-Key`, which is also the member `order` of the metadata.
     pub(crate) order: String,
     /// The body of the request.
     pub(crate) body: String,
@@ -33,7 +33,7 @@ impl AcknowledgedCharge {
     }
 }
 
-/// The acknowledged objects that are not charges of the first world.
+/// The acknowledged objects other than charges of the first world, whose paths do not start with `/w/<id>`.
 #[derive(Default)]
 pub(crate) struct AcknowledgedObjects {
     /// The secrets of created API keys.
@@ -128,10 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_values_do_not_change() {
+    fn changing_and_new_values_are_no_difference() {
         check(json!({ "amount": "5.00" }), json!({ "amount": "5.00", "more": 1 }), None);
         check(json!({ "status": "pending" }), json!({ "status": "paid" }), None);
         check(json!({ "paid_at": null, "refunds": [] }), json!({ "paid_at": "now", "refunds": [1] }), None);
+    }
+
+    #[test]
+    fn a_changed_or_missing_value_is_a_difference() {
         check(
             json!({ "amount": "5.00" }),
             json!({ "amount": "6.00" }),

@@ -8,8 +8,8 @@ use crate::message::{Message, ReceiveBuffer, Request};
 
 /// The timeout of a read or a write.
 const IO_TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum length of a body, against servers that never stop sending.
-const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The most received bytes that may wait to be consumed, against peers that never stop sending.
+const RECEIVED_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// One connection, of a client or of a server.
 #[derive(Debug)]
@@ -77,13 +77,10 @@ impl Connection {
     /// Reads the next message, whose body has a `Content-Length` or is empty.
     ///
     /// # Errors
-    /// The connection ends, nothing is received for a minute, or the body is too long.
+    /// The connection ends, nothing is received for a minute, or the message exceeds 256 MiB.
     pub fn message(&mut self) -> io::Result<Message> {
         let mut message = self.read_until(ReceiveBuffer::head)?;
         let length = message.body_length();
-        if length > BODY_BYTES_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the body is too long"));
-        }
         message.body = self.read_until(|incoming| incoming.take(length))?;
         Ok(message)
     }
@@ -91,20 +88,27 @@ impl Connection {
     /// Reads the next line, without its end.
     ///
     /// # Errors
-    /// The connection ends, or nothing is received for a minute.
+    /// The connection ends, nothing is received for a minute, or the line exceeds 256 MiB.
     pub fn line(&mut self) -> io::Result<String> {
         self.read_until(ReceiveBuffer::line)
     }
 
-    /// Reads and discards up to 64 bytes that arrive within 5 ms, which is also the timeout of all later reads. Returns
-    /// `true` if the connection is still open.
-    pub fn read_some(&mut self) -> bool {
+    /// Reads and discards up to 64 bytes that arrive within 5 ms. Returns `false` if the peer has closed the
+    /// connection.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn discard_some(&mut self) -> io::Result<bool> {
         const READ_TIMEOUT: Duration = Duration::from_millis(5);
-        let read =
-            self.stream.set_read_timeout(Some(READ_TIMEOUT)).and_then(|()| self.stream.read(&mut [0; 64]));
+        self.stream.set_read_timeout(Some(READ_TIMEOUT))?;
+        let read = self.stream.read(&mut [0; 64]);
+        self.stream.set_read_timeout(Some(IO_TIMEOUT))?;
         match read {
-            Ok(bytes) => bytes > 0,
-            Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
+            Ok(bytes) => Ok(bytes > 0),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Ok(true)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -124,6 +128,9 @@ impl Connection {
         let mut buffer = [0; 16 * 1024];
         let count = self.stream.read(&mut buffer)?;
         self.incoming.push(&buffer[..count]);
+        if self.incoming.len() > RECEIVED_BYTES_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "more than 256 MiB without an end"));
+        }
         Ok(count)
     }
 }
@@ -132,7 +139,7 @@ impl Connection {
 /// response is everything after its head.
 ///
 /// # Errors
-/// No server listens, nothing is received for a minute, or the response is not HTTP/1.
+/// No server listens, nothing is received for a minute, or the response exceeds 256 MiB or is not HTTP/1.
 pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.header_lines);
@@ -140,11 +147,10 @@ pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message>
     let mut response = connection.read_until(ReceiveBuffer::head)?;
     while connection.read()? > 0 {}
     response.body = connection.incoming.rest();
-    match response.status {
-        0 => Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("not an HTTP/1 response: {}", response.start_line),
-        )),
-        _ => Ok(response),
+    // The parser found no status.
+    if response.status == 0 {
+        let message = format!("not an HTTP/1 response: {}", response.start_line);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
+    Ok(response)
 }

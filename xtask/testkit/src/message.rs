@@ -150,6 +150,10 @@ impl ReceiveBuffer {
         self.bytes.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Consumes a head once it is complete.
     pub(crate) fn head(&mut self) -> Option<Message> {
         let end = self.bytes.windows(4).position(|window| window == b"\r\n\r\n")?;

@@ -4,7 +4,7 @@ use super::Format;
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Subcommand};
-use conformance::receiver::{ForwardTo, ResponseScript};
+use conformance::receiver::{HandlerUrl, ResponseScript};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Receiver {
@@ -43,7 +43,7 @@ pub(crate) struct Listen {
     pub(crate) answer: Option<ResponseScript>,
     /// Forward each request to this http:// address, and return its response
     #[arg(long, value_name = "URL", conflicts_with = "answer")]
-    pub(crate) forward_to: Option<ForwardTo>,
+    pub(crate) forward_to: Option<HandlerUrl>,
     /// Append each request to this file, as one line of JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,

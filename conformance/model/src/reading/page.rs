@@ -1,4 +1,4 @@
-//! A page of a list, and the identifiers in its items.
+//! A page of a list, and the identifiers in its rows.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ impl Page {
         self.0.as_object()
     }
 
-    /// Returns the records: the array `data`.
+    /// Returns the rows: the items of the array `data`, one for each record.
     pub fn rows(&self) -> Option<&Vec<Value>> {
         self.0.get("data")?.as_array()
     }
@@ -56,11 +56,12 @@ pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     (pairs, has_only_specified)
 }
 
-/// Returns the request of a page of a list, if an exchange requested one whose query is known.
+/// Returns the request of a page of a list. `None` if an exchange requested something else, or a page by a link while
+/// records were created.
 pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
     match &exchange.purpose {
         Purpose::Page(request) => return Some(request.clone()),
-        // The query of a link is known only from the page that contains it.
+        // The target is the link, whose parameters may be the service's own. Below, they would be filters.
         Purpose::DuringInserts { step: Step::ByLink { .. }, .. } => return None,
         Purpose::Burst(_)
         | Purpose::DuringInserts { .. }
@@ -81,12 +82,12 @@ pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
     Some(request)
 }
 
-/// Returns the id or code of a list item, or its JSON text if it has neither.
+/// Returns the id or code of a row, or its JSON text if it has neither.
 pub fn id_or_json(row: &Value) -> String {
     id_or_code(row).unwrap_or_else(|| row.to_string())
 }
 
-/// Returns the id or code of a list item. Two different items without one may have equal JSON texts.
+/// Returns the id or code of a row. `None` if it has neither, because its JSON may be the same as that of another record.
 pub fn id_or_code(row: &Value) -> Option<String> {
     ["id", "code"].iter().find_map(|name| match row.get(name)? {
         Value::String(text) => Some(text.clone()),
@@ -122,8 +123,9 @@ pub fn text_at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(value, |value, name| value.get(name))?.as_str()
 }
 
-/// Returns an unused identifier of the same format: same length, same character classes, same UUID version. Another
-/// format would test a validator instead of the isolation of the modes.
+/// Returns an identifier of the same format, which is very probably unused. The last 12 digits of a UUID are replaced
+/// by random ones. In other identifiers, each ASCII letter or digit after the last `_` or `-` is replaced by a random one
+/// of the same class. Another format would test a validator instead of the isolation of the modes.
 pub fn unused_id_like(id: &str, seed: u64) -> String {
     const UUID_LEN: usize = 36;
     const UUID_NODE_LEN: usize = 12;
@@ -171,8 +173,9 @@ mod tests {
         let class = |character: char| {
             (character.is_ascii_digit(), character.is_ascii_lowercase(), character.is_ascii_uppercase())
         };
-        // The digits of a UUID are hexadecimal, so a digit may become a letter.
-        if !id.contains("-7") {
+        // In a UUID, a hexadecimal digit may become a letter.
+        let is_uuid = id.len() == 36;
+        if !is_uuid {
             assert!(id.chars().zip(unused.chars()).all(|(a, b)| class(a) == class(b)), "{unused}");
         }
         assert_eq!(unused.len(), id.len());

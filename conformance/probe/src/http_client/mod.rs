@@ -1,5 +1,6 @@
 //! The HTTP client of the suite. It sends any method, headers and body, and returns the response. It follows no
-//! redirects and does not retry.
+//! redirects, and retries no request that it started to send. hyper sends a request over another connection only if
+//! the server closed the reused one before the request was started.
 
 mod connector;
 pub(crate) mod trust;
@@ -112,13 +113,15 @@ impl HttpClient {
     }
 }
 
+/// hyper's messages for an invalid header of a response. Its error type does not distinguish them.
+const HEADER_ERRORS: [&str; 3] =
+    ["invalid HTTP header parsed", "invalid content-length parsed", "unexpected transfer-encoding parsed"];
+
 /// Returns the reason why no response head could be read. A header field that hyper cannot parse is malformed HTTP;
 /// other errors may mean that the server does not speak HTTP.
 fn no_head_reason(err: &(dyn Error + 'static)) -> String {
     let why = innermost(err);
-    let is_header_error =
-        ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
-    if is_header_error && why.ends_with("parsed") { format!("{MALFORMED_PREFIX} {why}") } else { why }
+    if HEADER_ERRORS.contains(&why.as_str()) { format!("{MALFORMED_PREFIX} {why}") } else { why }
 }
 
 /// Returns the message of the innermost error, which has the cause.

@@ -26,16 +26,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+/// With each key: one page before the deliveries, [`AFTER_PAGES`] after them, and [`SINGLE_EVENTS_MAX`] events of each
+/// mode.
 pub(crate) const COST: Cost = Cost { live: 8, test: 8, other: 0, total: 16 };
 /// The number of events per mode that are requested by their id with each key.
 const SINGLE_EVENTS_MAX: usize = 2;
 /// The most pages of events per mode that are read after the deliveries. A busy account has more new events than a
 /// page.
 const AFTER_PAGES: u32 = 3;
-/// The shortest wait for expected deliveries after all other requests.
-const EXPECTED_WAIT_MIN: Duration = Duration::from_secs(8);
-/// The time after the last expected delivery in which an unexpected one may follow.
-const UNEXPECTED_WAIT: Duration = Duration::from_secs(2);
+/// The lowest time limit of the wait for the deliveries of the listed events, which ends once all have arrived.
+const LISTED_EVENTS_WAIT_MIN: Duration = Duration::from_secs(8);
+/// The longest wait between the delivery of the last awaited type and the read of the list: further deliveries may
+/// arrive.
+const FURTHER_DELIVERIES_WAIT: Duration = Duration::from_secs(2);
 
 /// Records the deliveries, and requests their events from the API.
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -60,17 +63,18 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the longest wait of a plan with the receiver, which runs during the other waits.
+/// Returns the longest total wait of a run. `other_waits`: the waits of the other probes, during which deliveries are
+/// received, too.
 pub(crate) fn wait_max(plan: &Plan, other_waits: Duration) -> Duration {
     match plan.webhooks.as_ref().map(|webhooks| &webhooks.source) {
         Some(DeliverySource::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
-            other_waits.max(*receive_for) + EXPECTED_WAIT_MIN
+            other_waits.max(*receive_for) + LISTED_EVENTS_WAIT_MIN
         }
         _ => other_waits,
     }
 }
 
-/// Reads the events that exist before the deliveries.
+/// Reads the newest events of each mode, one page, and starts the time in which deliveries are received.
 pub(crate) async fn read_existing_events(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
     let Some(DeliverySource::Receiver { receive_for, .. }) = source else { return };
@@ -103,9 +107,11 @@ async fn request_long_page(session: &mut Session<'_>, mode: Mode, purpose: Purpo
     session.send(Caller::Own(mode), purpose, &path).await
 }
 
-/// Runs the trigger, and waits until every type was delivered, or for the time of the plan, which includes the earlier
-/// part of the run. Then reads the list of events, and waits for the deliveries of those. Returns the result of the
-/// trigger, and the time of the read since the start of the receiver; `None` if the trigger has sent every delivery.
+/// Runs the trigger, and waits until every type was delivered, at most until the end of `receive_for`, which began with
+/// [`read_existing_events`]. Then reads the list of events, and waits for the deliveries of the new ones.
+///
+/// Returns the result of the trigger, and the time between the start of the receiver and the read of the list. If the
+/// trigger has sent every delivery, there is no wait and no read, and the time is `None`.
 async fn receive(
     session: &mut Session<'_>,
     receiver: &BackgroundReceiver,
@@ -124,19 +130,20 @@ async fn receive(
     let left = until.saturating_sub(session.clock.now());
     let all_types = receiver.wait_for_request(every_type_delivered(receiver.endpoints()));
     let has_all_types = tokio::select! {
-        _ = session.wait_unlimited(left, "deliveries may arrive") => false,
+        _ = session.wait_uncounted(left, "deliveries may arrive") => false,
         () = all_types, if !left.is_zero() => true,
     };
     if has_all_types {
-        session.wait_unlimited(UNEXPECTED_WAIT, "further deliveries may arrive").await;
+        let left = until.saturating_sub(session.clock.now());
+        session.wait_uncounted(FURTHER_DELIVERIES_WAIT.min(left), "further deliveries may arrive").await;
     }
     let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.started_at()).ok();
     read_new_events(session).await;
     // Every type was delivered, or the time is over. Deliveries of the listed events may still arrive.
     let missing = expected_deliveries(&session.recording, &receiver.endpoints());
-    let left = until.saturating_sub(session.clock.now()).max(EXPECTED_WAIT_MIN);
+    let left = until.saturating_sub(session.clock.now()).max(LISTED_EVENTS_WAIT_MIN);
     tokio::select! {
-        _ = session.wait_unlimited(left, "deliveries of the listed events may arrive") => {}
+        _ = session.wait_uncounted(left, "deliveries of the listed events may arrive") => {}
         () = receiver.wait_for_request(all_delivered(missing, receiver.endpoints())) => {}
     }
     (triggered, listed_at)
@@ -309,7 +316,7 @@ fn looks_like_delivery(received: &ReceivedRequest, names: &WebhookNames) -> bool
     has_webhook_header || received.header_text("User-Agent") == Some(&names.user_agent) || has_envelope()
 }
 
-/// Returns the secrets for an endpoint: its own, and those of the others.
+/// Returns the secrets for a delivery to an endpoint: its own, and those of all other endpoints.
 fn keyring(names: &WebhookNames, endpoints: &[Endpoint], own: Option<usize>) -> Keyring {
     let mut keyring = Keyring { names: names.clone(), ..Keyring::default() };
     let own_secret = own.and_then(|index| endpoints[index].secret.as_ref());
@@ -320,7 +327,7 @@ fn keyring(names: &WebhookNames, endpoints: &[Endpoint], own: Option<usize>) -> 
         if own == Some(index) || own_secret.is_none_or(|known: &Secret| known == secret) {
             keyring.secrets.push(named);
         } else {
-            keyring.other_mode.push(named);
+            keyring.other_endpoints.push(named);
         }
     }
     keyring

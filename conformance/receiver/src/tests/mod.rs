@@ -63,6 +63,6 @@ fn keyring() -> Keyring {
     Keyring {
         names: WebhookNames::default(),
         secrets: vec![named_secret("SHOP", SECRET)],
-        other_mode: vec![named_secret("SHOP_TEST", "whsec_of_the_test_mode_000000000000")],
+        other_endpoints: vec![named_secret("SHOP_TEST", "whsec_of_the_test_mode_000000000000")],
     }
 }

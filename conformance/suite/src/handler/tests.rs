@@ -81,7 +81,7 @@ impl Handler {
         let keyring = Keyring {
             names: WebhookNames::default(),
             secrets: vec![("OWN".to_owned(), Secret::new(SECRET))],
-            other_mode: Vec::new(),
+            other_endpoints: Vec::new(),
         };
         let signed_at = received
             .header_text("x-service-signature")

@@ -21,9 +21,11 @@ fn an_interrupted_run_reports_no_violation_for_missing_requests() {
         let complete = run(server).recording;
         let is_insert =
             |purpose: &Purpose| matches!(purpose, Purpose::DuringInserts { .. } | Purpose::Create);
-        // An interrupt during the inserts removes their exchanges, so no recording ends among them.
+        // A run that is interrupted during the inserts removes all their exchanges, so no recording ends with a part of
+        // them.
         let before_inserts =
             complete.exchanges.iter().take_while(|exchange| !is_insert(&exchange.purpose)).count();
+        // Every third length, because each judgement takes time.
         for length in (2..=before_inserts).step_by(3) {
             let mut truncated = complete.clone();
             truncated.exchanges.truncate(length);

@@ -1,4 +1,4 @@
-//! Run files: equal reports, and no keys or personal values in them.
+//! Run files: their reports equal those of their runs, they contain no keys, and with redaction no personal values.
 
 use ::mutants::fake::{EditableResponse, FakeServer, LIVE_KEY, TEST_KEY, ids_with_verdicts, run_with};
 use conformance::{Baseline, KnownFailure, Outcome, Part, Plan, Redaction, report};
@@ -8,12 +8,12 @@ use serde_json::json;
 const FORMATS: [Format; 6] =
     [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
 
-/// Stores a run, reads it, and compares the two reports.
+/// Writes the run file of a run, reads it, and compares the reports of both.
 #[track_caller]
 fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     let outcome = run_with(server, change);
-    let file = outcome.to_file();
-    let parsed = Outcome::from_file(&file).expect("a stored run");
+    let text = outcome.to_file();
+    let parsed = Outcome::from_file(&text).expect("a run file");
     assert_eq!(parsed.exit_code(), outcome.exit_code());
     for format in FORMATS {
         assert!(
@@ -21,7 +21,7 @@ fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
             "{format:?} differs"
         );
     }
-    assert_eq!(parsed.to_file(), file, "storing the run again changes the file");
+    assert_eq!(parsed.to_file(), text, "writing the run file again changes it");
     outcome
 }
 
@@ -80,7 +80,7 @@ fn leaky_server() -> FakeServer {
 }
 
 #[test]
-fn a_stored_run_has_the_same_report() {
+fn the_report_of_a_run_file_is_that_of_its_run() {
     check(FakeServer::default(), |_| {});
     check(FakeServer::default(), |plan| plan.only = vec!["paging.*".into(), "limits.refused".into()]);
     check(FakeServer::default(), |plan| {
@@ -93,13 +93,13 @@ fn a_stored_run_has_the_same_report() {
 }
 
 #[test]
-fn a_stopped_run_is_stored_too() {
-    let stopped = check(FakeServer::default(), |plan| plan.only = vec!["nothing".into()]);
-    assert_eq!(stopped.exit_code(), 2);
+fn a_run_with_a_configuration_error_has_a_run_file() {
+    let outcome = check(FakeServer::default(), |plan| plan.only = vec!["nothing".into()]);
+    assert_eq!(outcome.exit_code(), 2);
 }
 
 #[test]
-fn no_report_and_no_file_contains_a_key() {
+fn no_report_and_no_run_file_contains_a_key() {
     let outcome = check(leaky_server(), |_| {});
     let mut written = outcome.to_file();
     for format in FORMATS {
@@ -109,13 +109,14 @@ fn no_report_and_no_file_contains_a_key() {
         let tail = &key["svc_live_".len()..];
         assert!(
             !written.contains(tail) && !written.contains(&tail[..10]),
-            "a part of a key is in a report or the file"
+            "a part of a key is in a report or the run file"
         );
     }
 }
 
+/// Compares the verdicts of runs with and without redaction.
 #[track_caller]
-fn check_privacy(server: impl Fn() -> FakeServer) {
+fn check_verdicts_with_redaction(server: impl Fn() -> FakeServer) {
     let verdicts = |outcome: &Outcome| {
         let rows = outcome.rows.iter();
         rows.map(|row| format!("{} {}", row.id, row.verdict.as_str())).collect::<Vec<_>>()
@@ -130,10 +131,10 @@ fn check_privacy(server: impl Fn() -> FakeServer) {
 
 #[test]
 fn redaction_changes_no_verdict() {
-    check_privacy(FakeServer::default);
-    check_privacy(leaky_server);
-    check_privacy(|| {
-        // A broken list: text that is not JSON does not become JSON.
+    check_verdicts_with_redaction(FakeServer::default);
+    check_verdicts_with_redaction(leaky_server);
+    check_verdicts_with_redaction(|| {
+        // Redaction does not turn a list that is not JSON into JSON.
         let mut server = FakeServer::default();
         server.rewrite_responses(|request, response| {
             if request.path == "/v1/invoices" {
@@ -145,7 +146,7 @@ fn redaction_changes_no_verdict() {
 }
 
 #[test]
-fn personal_values_and_amounts_are_not_in_the_file() {
+fn personal_values_and_amounts_are_not_in_a_redacted_run_file() {
     let personal = || {
         let mut server = FakeServer::default();
         server.rewrite_responses(|_, response| {
@@ -162,24 +163,24 @@ fn personal_values_and_amounts_are_not_in_the_file() {
     let unredacted = run_with(personal(), |_| {}).to_file();
     let redacted = run_with(personal(), |plan| plan.redaction = Some(Redaction::new([9; 32]))).to_file();
     for part in parts {
-        assert!(unredacted.contains(part), "{part} is not in the unredacted file");
-        assert!(!redacted.contains(part), "{part} is in the redacted file");
+        assert!(unredacted.contains(part), "{part} is not in the unredacted run file");
+        assert!(!redacted.contains(part), "{part} is in the redacted run file");
     }
 }
 
 #[track_caller]
 fn check_refused(text: &str, expected: &str) {
-    let err = Outcome::from_file(text).expect_err("the file is invalid").to_string();
+    let err = Outcome::from_file(text).expect_err("the run file is invalid").to_string();
     assert!(err.contains(expected), "{err}");
 }
 
 #[test]
-fn a_file_that_is_not_a_recording_is_reported() {
+fn an_invalid_run_file_is_refused() {
     check_refused("", "not a recording of `chargeproof check --record`");
     check_refused("{}", "`recording.format` is missing");
     check_refused("[1]", "`recording.format` is missing");
     check_refused(r#"{"recording":{"format":99}}"#, "of format 99; this program reads 2");
     check_refused(r#"{"recording":{"format":2}}"#, "missing field");
-    let file = run_with(FakeServer::default(), |plan| plan.quick = true).to_file();
-    check_refused(&file[..file.len() / 2], "not a recording");
+    let text = run_with(FakeServer::default(), |plan| plan.quick = true).to_file();
+    check_refused(&text[..text.len() / 2], "not a recording");
 }

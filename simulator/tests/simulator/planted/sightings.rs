@@ -1,4 +1,5 @@
-//! Planted faults in the sightings that reach the service.
+//! Planted faults in the sightings, which are the chain watchers' reports of transfers to the service. Each fault is a
+//! [`Tamper`], which changes the sightings before the service receives them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,12 +80,12 @@ impl Charges {
 
 /// A fault: transfers after the end of the lock are not reported.
 #[derive(Default)]
-struct LateTransfersLost {
+struct LateTransfersUnreported {
     charges: Charges,
     reported: BTreeSet<Outpoint>,
 }
 
-impl Tamper for LateTransfersLost {
+impl Tamper for LateTransfersUnreported {
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
             self.charges.add(response);
@@ -94,8 +95,10 @@ impl Tamper for LateTransfersLost {
     fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
         sightings.retain(|sighting| {
             let charge = self.charges.known.get(&sighting.address);
-            charge.is_none_or(|charge| now < charge.expires_at) && self.reported.insert(outpoint(sighting))
-                || self.reported.contains(&outpoint(sighting))
+            if charge.is_none_or(|charge| now < charge.expires_at) {
+                self.reported.insert(outpoint(sighting));
+            }
+            self.reported.contains(&outpoint(sighting))
         });
         now
     }
@@ -178,7 +181,8 @@ impl Tamper for BumpReportedLater {
     }
 }
 
-/// A fault: a transfer first seen while another one holds the charge open gets the time of that transfer.
+/// A fault: a transfer that is first seen after the end of the lock counts as seen when the charge's earlier transfer
+/// was, because that one is reported as replaced by it.
 #[derive(Default)]
 struct HoldCoversNewTransfers {
     charges: Charges,
@@ -198,8 +202,8 @@ impl Tamper for HoldCoversNewTransfers {
             let is_late =
                 self.charges.known.get(&sighting.address).is_some_and(|charge| now >= charge.expires_at);
             if is_late && !self.reported.contains_key(&outpoint(sighting)) {
-                let held = self.reported.values().find(|reported| reported.address == sighting.address);
-                changed.extend(held.map(|reported| Sighting {
+                let earlier = self.reported.values().find(|reported| reported.address == sighting.address);
+                changed.extend(earlier.map(|reported| Sighting {
                     depth: Depth::Absent(Disappearance::Replaced),
                     ..reported.clone()
                 }));
@@ -212,7 +216,7 @@ impl Tamper for HoldCoversNewTransfers {
     }
 }
 
-/// A fault: the transfers of a paid charge stay credited after they disappeared or left their block.
+/// A fault: the transfers of a paid charge stay credited after they vanished or left their block.
 #[derive(Default)]
 struct PaidStaysCredited {
     paid: BTreeSet<String>,
@@ -229,27 +233,29 @@ impl Tamper for PaidStaysCredited {
     }
 
     fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
-        let is_lost = |depth| matches!(depth, Depth::Absent(_) | Depth::Confirmations(0));
-        sightings.retain(|sighting| !(is_lost(sighting.depth) && self.paid.contains(&sighting.address)));
+        let is_in_block = |depth| !matches!(depth, Depth::Absent(_) | Depth::Confirmations(0));
+        sightings.retain(|sighting| is_in_block(sighting.depth) || !self.paid.contains(&sighting.address));
         now
     }
 }
 
+/// The faults, each with the invariants of which one must be the first to be violated.
 pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new(
         "a fee-bumped replacement is reported late",
         &[Confirmations, Conservation, LateMoney, LockEnd, PaidMoney, Edges, Order],
         || Box::<BumpReportedLater>::default(),
     ),
-    PlantedFault::new("a transfer after the deadline counts during the hold", CHAIN, || {
+    PlantedFault::new("a transfer after the end of the lock counts during the hold", CHAIN, || {
         Box::<HoldCoversNewTransfers>::default()
     }),
     PlantedFault::new("a paid charge still counts a vanished transfer", CHAIN, || {
         Box::<PaidStaysCredited>::default()
     }),
-    PlantedFault::new("one confirmation too few", CHAIN, || demo_fault("one-confirmation-more")),
-    PlantedFault::new("one confirmation too many", CHAIN, || {
+    PlantedFault::new("one confirmation too many is reported", CHAIN, || demo_fault("one-confirmation-more")),
+    PlantedFault::new("one confirmation too few is reported", CHAIN, || {
         retain_sightings(|sighting| {
+            // The first confirmation remains, because a transfer with none is not in a block.
             if let Depth::Confirmations(n @ 2..) = &mut sighting.depth {
                 *n -= 1;
             }
@@ -257,6 +263,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("an orphaned transaction stays counted", CHAIN, || {
+        // A report with fewer confirmations than before is dropped.
         let mut deepest: BTreeMap<Outpoint, u32> = BTreeMap::new();
         retain_sightings(move |sighting| match sighting.depth {
             Depth::Confirmations(n) => {
@@ -287,9 +294,9 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("only the first output of a transaction counts", CHAIN, || {
         retain_sightings(|sighting| sighting.output == 0)
     }),
-    PlantedFault::new("a transfer that is noticed twice counts twice", CHAIN, || {
+    PlantedFault::new("a transfer that is reported twice counts twice", CHAIN, || {
         change_sightings(|_, sightings| {
-            // The second notice counts as another output.
+            // The second report is of another output.
             let again: Vec<Sighting> = sightings
                 .iter()
                 .map(|sighting| Sighting { output: sighting.output + 100, ..sighting.clone() })
@@ -304,10 +311,12 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("transfers are not reported before their first block", CHAIN, || {
-        let mut known = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         retain_sightings(move |sighting| {
-            sighting.depth != Depth::Confirmations(0) && known.insert(outpoint(sighting))
-                || known.contains(&outpoint(sighting))
+            if sighting.depth != Depth::Confirmations(0) {
+                reported.insert(outpoint(sighting));
+            }
+            reported.contains(&outpoint(sighting))
         })
     }),
     PlantedFault::new("transfers count as soon as they are seen", CHAIN, || {
@@ -318,21 +327,21 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             true
         })
     }),
-    PlantedFault::new("late payments are not reported", CHAIN, || Box::<LateTransfersLost>::default()),
+    PlantedFault::new("late payments are not reported", CHAIN, || Box::<LateTransfersUnreported>::default()),
     PlantedFault::new(
-        "`≥` instead of `>` at the end of the lock",
+        "a transfer in the last microsecond of the lock is late",
         &[LockEnd, LateMoney, Order, Confirmations, Edges, Deliveries],
         || Box::<LastMomentIsLate>::default(),
     ),
     PlantedFault::new("a payment in another coin counts", CHAIN, || Box::<AnyCoinCounts>::default()),
     PlantedFault::new("a transfer that comes back is not reported again", CHAIN, || {
-        let mut disappeared = BTreeSet::new();
+        let mut vanished = BTreeSet::new();
         retain_sightings(move |sighting| match sighting.depth {
             Depth::Absent(_) => {
-                disappeared.insert(outpoint(sighting));
+                vanished.insert(outpoint(sighting));
                 true
             }
-            Depth::Confirmations(_) => !disappeared.contains(&outpoint(sighting)),
+            Depth::Confirmations(_) => !vanished.contains(&outpoint(sighting)),
         })
     }),
 ];

@@ -189,9 +189,9 @@ impl DeliveryJudge {
         let keyring = Keyring {
             names: WebhookNames { header_prefix, user_agent: dialect.user_agent },
             secrets: secrets_from_environment(&args.secret_env)?,
-            other_mode: secrets_from_environment(&args.other_mode_secret_env)?,
+            other_endpoints: secrets_from_environment(&args.other_mode_secret_env)?,
         };
-        let all_secrets = keyring.secrets.iter().chain(&keyring.other_mode);
+        let all_secrets = keyring.secrets.iter().chain(&keyring.other_endpoints);
         let redaction = SecretRedaction::new(all_secrets.map(|(_, secret)| secret));
         Ok(DeliveryJudge {
             keyring,
@@ -305,7 +305,7 @@ fn print_banner(ready: &ReceiverReady, keyring: &Keyring, format: Format) {
     }
     print_line!("{GOOD}receiving{GOOD:#} {}   {DIM}(any path){DIM:#}", ready.url);
     let own_mode = keyring.secrets.iter().map(|(name, _)| name.clone());
-    let other_mode = keyring.other_mode.iter().map(|(name, _)| format!("{name} (other mode)"));
+    let other_mode = keyring.other_endpoints.iter().map(|(name, _)| format!("{name} (other mode)"));
     let secrets: Vec<String> = own_mode.chain(other_mode).collect();
     match secrets.is_empty() {
         true => print_line!("secrets   none; add --secret-env NAME to verify signatures"),
