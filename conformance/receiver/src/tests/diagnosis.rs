@@ -205,7 +205,7 @@ fn a_re_serialized_body_is_diagnosed() {
     let python = BODY.replace("\":", "\": ").replace(",\"", ", \"");
     check_message(format!("{NOW}.{python}"), rewritten(Rewriting::Spaced));
     let php = BODY.replace('/', "\\/").replace('ü', "\\u00fc");
-    check_message(format!("{NOW}.{php}"), rewritten(Rewriting::SlashesEscaped));
+    check_message(format!("{NOW}.{php}"), rewritten(Rewriting::SlashesEscapedAscii));
     // Here, the signature covers the original body, and a proxy re-serialized it.
     for (body, how) in
         [(format!("{BODY}\n"), Rewriting::Trimmed), (BODY.replace(",\"", ",\n  \""), Rewriting::Compact)]

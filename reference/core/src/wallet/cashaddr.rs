@@ -35,8 +35,8 @@ fn checksum(prefix: &str, symbols: &[u8]) -> u64 {
     polymod(prefix.chain(symbols.iter().copied()).chain(checksum_space))
 }
 
-/// Returns the remainder of the polynomial 1, `symbols`, divided by the code's generator, plus one: the coefficients are
-/// a leading 1 and the symbols, highest first.
+/// Returns the remainder of a polynomial divided by the code's generator, plus one. The coefficients of the polynomial,
+/// highest first, are 1 and `symbols`.
 fn polymod(symbols: impl Iterator<Item = u8>) -> u64 {
     /// The constants that each bit of the outgoing symbol adds.
     const GENERATOR: [u64; 5] =
