@@ -1,4 +1,5 @@
-//! The shared code of the benchmarks: [`World`], a simulated world without a socket, and [`BenchDriver`], the service alone.
+//! The shared code of the benchmarks: [`World`], a simulated world without a socket, and [`BenchDriver`], the service
+//! alone.
 
 mod driver;
 

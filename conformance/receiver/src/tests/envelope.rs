@@ -1,4 +1,5 @@
-//! Tests of the notes about deliveries, of their summaries and counts, and of the serialization and redaction of requests.
+//! Tests of the notes about deliveries, of their summaries and counts, and of the serialization and redaction of
+//! requests.
 
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;

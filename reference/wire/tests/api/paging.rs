@@ -46,7 +46,7 @@ impl PopulatedService {
 
     /// Causes the events that need an existing charge or invoice.
     fn cause_later_events(&mut self) {
-        // Charge 1 is that of invoice 0.
+        // Charge 0 is paid and charge 3 is canceled: charge 1 is that of invoice 0.
         let (paid, canceled) = (self.charges[0].clone(), self.charges[3].clone());
         let open = self.invoices[2].clone();
         self.service.post(&format!("/v1/charges/{paid}/refunds"), &json!({"amount": "0.0001"})).data();

@@ -158,8 +158,8 @@ fn visit(node: &Value, inspect: &mut impl FnMut(&Map<String, Value>)) {
     }
 }
 
-/// Forbids undocumented fields in a schema and in those of its properties and items, and in its alternatives if it names no
-/// properties itself.
+/// Forbids undocumented fields in a schema and in those of its properties and items, and in its alternatives if it
+/// names no properties itself.
 fn close(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else { return };
     let names_properties = map.contains_key("properties") || map.contains_key("allOf");
