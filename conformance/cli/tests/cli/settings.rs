@@ -35,7 +35,7 @@ fn a_commented_configuration_is_written_once() {
 /// Starts a server, and names it and its keys in the configuration file of a directory. Returns the server and its URL.
 fn serve_configured(dir: &Path) -> (RunningProgram, String) {
     let server = serve(dir, &["--seed", "5"]);
-    let url = server.value("url");
+    let url = server.value("url").to_owned();
     for name in ["live", "test"] {
         let path = dir.join(format!("{name}.key"));
         fs::write(&path, format!("{}\n", server.value(&format!("{name}_key")))).unwrap();
