@@ -1,4 +1,5 @@
-//! The shared code of the benchmarks: [`World`], a sandbox without a socket, and [`BenchDriver`], the service alone.
+//! The shared code of the benchmarks: [`World`], a simulated world without a socket, and [`BenchDriver`], the service
+//! alone.
 
 mod driver;
 
@@ -8,14 +9,14 @@ use reference_wire::{Request, Response};
 use serde_json::Value;
 use simulator::sandbox::{Sandbox, Setup};
 
-/// A simulated world without a rate limit, with an API key for its requests.
+/// A simulated world, called without a socket, with an API key for its requests.
 pub struct World {
     sandbox: Sandbox,
     authorization: String,
 }
 
 impl World {
-    /// Creates a world, always with the same seed.
+    /// Creates a world with a fixed seed and start, and without a rate limit, as is the default of [`Setup::new`].
     pub fn new() -> World {
         let sandbox = Sandbox::new(&Setup::new(
             Seed(1),

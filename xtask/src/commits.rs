@@ -1,4 +1,4 @@
-//! Commit subjects: imperative, at most 72 characters, without a full stop.
+//! Commit subjects: imperative, with a capital letter first, at most 72 characters, without a full stop.
 //!
 //! [`findings`] is a step of `ci` for new commits; [`check_file`] is the `commit-msg` hook in `.github/hooks`.
 
@@ -61,7 +61,9 @@ fn broken_rule(subject: &str) -> Option<String> {
     let first_word = first.trim_end_matches([':', ',', '\'']);
     if count > SUBJECT_CHARS_MAX {
         Some(format!("`{subject}` has {count} characters; a subject has at most {SUBJECT_CHARS_MAX}"))
-    } else if !first.starts_with(|c: char| c.is_uppercase())
+    } else if first.starts_with(char::is_lowercase) {
+        Some(format!("`{subject}` begins with a small letter; begin with a capital"))
+    } else if !first.starts_with(char::is_uppercase)
         || NOT_VERBS.contains(&first_word)
         || first.contains("'s")
     {
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_imperative_and_at_most_72_characters() {
+    fn only_imperative_capitalized_short_subjects_without_a_full_stop_are_accepted() {
         for good in [
             "Evict idle connections that wait for a body",
             "Test the core at its boundaries",
@@ -91,7 +93,7 @@ mod tests {
         for (bad, expected) in [
             ("A record that somebody looks at is copied", "does not begin with a verb"),
             ("What must not be shown has one place", "does not begin with a verb"),
-            ("fix paging", "does not begin with a verb"),
+            ("fix paging", "begins with a small letter"),
             ("Nobody's key is shown", "does not begin with a verb"),
             ("Format.", "full stop"),
             ("", "does not begin with a verb"),

@@ -1,5 +1,5 @@
-//! Installs third-party tools at exact versions below `target/`. Also functions for commands and files, whose
-//! errors name the command or the file.
+//! Installs Python and npm packages into a given directory. Also functions for commands and files, whose errors name
+//! the command or the file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 
 /// The name of the directory with the programs of a Python virtual environment.
 pub(crate) const VENV_PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
-/// The file extension of npm and of its commands, which are scripts on Windows.
-const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
+/// The file extension of `npm` and of the commands that it installs: on Windows they are scripts.
+const SCRIPT_EXTENSION: &str = if cfg!(windows) { ".cmd" } else { "" };
 
 /// Returns the name of npm's program.
 pub(crate) fn npm_program() -> String {
-    format!("npm{SCRIPT}")
+    format!("npm{SCRIPT_EXTENSION}")
 }
 
 /// Returns the path of a command that npm installed into this directory.
 pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
-    home.join("node_modules/.bin").join(format!("{name}{SCRIPT}"))
+    home.join("node_modules/.bin").join(format!("{name}{SCRIPT_EXTENSION}"))
 }
 
 /// Returns `true` if the program can be started and succeeds with `--version`.

@@ -4,8 +4,10 @@ use conformance_model::body::Body;
 use conformance_model::recording::ReceivedResponse;
 use serde_json::Value;
 
-/// A response with a parsed body, into which faults can be injected. A replacement character (U+FFFD) in `body` or
-/// `raw` stands for bytes that are not UTF-8.
+/// Stands for a byte that is not UTF-8 in [`EditableResponse::body`] and [`EditableResponse::raw`].
+pub(crate) const INVALID_BYTE: char = char::REPLACEMENT_CHARACTER;
+
+/// A response with a parsed body, into which faults can be injected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EditableResponse {
     /// The status code.
@@ -52,7 +54,7 @@ impl EditableResponse {
 
     pub(crate) fn into_recorded(self) -> ReceivedResponse {
         let body = self.raw.unwrap_or_else(|| self.body.to_string());
-        let body = match body.contains(char::REPLACEMENT_CHARACTER) {
+        let body = match body.contains(INVALID_BYTE) {
             true => Body::not_utf8(body),
             false => body.into(),
         };

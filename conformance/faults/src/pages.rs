@@ -57,11 +57,11 @@ const PAGE_FAULTS: &[PageFault] = &[
             rows_mut(response).reverse();
         },
     ),
-    ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |response| {
+    ("the page is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |response| {
         rows_mut(response).clear()
     }),
     (
-        "it is refused with 422",
+        "the request is refused with 422",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |response| {
@@ -69,7 +69,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         },
     ),
     (
-        "it gets the response 500",
+        "the response is 500",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |response| {

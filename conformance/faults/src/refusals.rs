@@ -4,7 +4,7 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Forgery, ObjectKind};
 use serde_json::json;
 
-use crate::editable_response::EditableResponse;
+use crate::editable_response::{EditableResponse, INVALID_BYTE};
 use crate::fault::{Fault, response_fault};
 use crate::injection_point::InjectionPoint;
 
@@ -64,9 +64,9 @@ const RATE_LIMITED: RefusalFault = ("always gets the response 429", |response| {
     *response = EditableResponse::json(429, json!({ "message": "Too many requests." }))
 });
 
-/// A body with a byte that is not UTF-8, for which U+FFFD stands in [`EditableResponse::raw`].
+/// A body with a byte that is not UTF-8.
 const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |response| {
-    response.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+    response.raw = Some(format!("{{\"message\":\"{INVALID_BYTE}\"}}"));
 })];
 
 /// Bodies that are not JSON.

@@ -4,7 +4,7 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::List;
 use serde_json::{Value, json};
 
-use crate::editable_response::EditableResponse;
+use crate::editable_response::{EditableResponse, INVALID_BYTE};
 use crate::fault::{Fault, response_fault};
 use crate::injection_point::{EventView, InjectionPoint};
 
@@ -22,22 +22,25 @@ const ACCOUNT: &[ResponseFault] = &[
     ("`meta.accepted_assets` is a string", &["account.accepted_assets"], |response| {
         response.body["meta"]["accepted_assets"] = json!("BTC,ETH");
     }),
-    ("it gets the response 500", &["account.served"], |response| {
+    ("the response is 500", &["account.served"], |response| {
         *response = EditableResponse::json(500, json!({ "message": "Server Error" }));
     }),
 ];
 
 /// The faults in the format of a successful response.
 const FORMAT: &[ResponseFault] = &[
-    ("it is labelled text/html", &["answers.content_type"], |response| {
+    // A wrong media type violates a required statement, a missing one a recommendation.
+    ("the response is labelled text/html", &["answers.content_type"], |response| {
         response.set_header("content-type", "text/html")
     }),
-    ("it has no Content-Type", &["answers.media_type"], |response| response.remove_header("content-type")),
+    ("the response has no Content-Type", &["answers.media_type"], |response| {
+        response.remove_header("content-type")
+    }),
     ("a warning precedes the JSON", &["answers.json"], |response| {
         response.raw = Some(format!("Warning: deprecated\n{}", response.body));
     }),
-    ("it has a byte that is not UTF-8", &["answers.json"], |response| {
-        response.raw = Some(response.body.to_string().replacen('{', "{\"\u{fffd}\":0,", 1));
+    ("the response has a byte that is not UTF-8", &["answers.json"], |response| {
+        response.raw = Some(response.body.to_string().replacen('{', &format!("{{\"{INVALID_BYTE}\":0,"), 1));
     }),
     ("the JSON has a duplicate key", &["answers.duplicate_keys"], |response| {
         response.raw = Some(response.body.to_string().replacen('{', "{\"data\":null,", 1));
@@ -45,10 +48,10 @@ const FORMAT: &[ResponseFault] = &[
 ];
 
 const SINGLE_EVENT: &[ResponseFault] = &[
-    ("it gets the response 404", &["events.single"], |response| {
+    ("the response is 404", &["events.single"], |response| {
         *response = EditableResponse::json(404, json!({ "message": "Not found." }));
     }),
-    ("it is a different event", &["events.single"], |response| {
+    ("a different event is returned", &["events.single"], |response| {
         let holder =
             if response.body.get("id").is_some() { &mut response.body } else { &mut response.body["data"] };
         holder["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
@@ -66,8 +69,8 @@ const FILTERS: &[&str] = &[
 ];
 
 const FILTERED: &[ResponseFault] = &[
-    ("no record is found", FILTERS, |response| keep_first_rows(response, 0)),
-    ("only the newest record is found", FILTERS, |response| keep_first_rows(response, 1)),
+    ("no record is found", FILTERS, |response| keep_first_records(response, 0)),
+    ("only the newest record is found", FILTERS, |response| keep_first_records(response, 1)),
     (
         "`total` is higher than the number of found records",
         &["filters.total", "filters.combined", "paging.length"],
@@ -77,7 +80,7 @@ const FILTERED: &[ResponseFault] = &[
         },
     ),
     (
-        "it is refused with 400",
+        "the request is refused with 400",
         &[
             "filters.type",
             "filters.status",
@@ -94,10 +97,10 @@ const FILTERED: &[ResponseFault] = &[
     ),
 ];
 
-/// Reduces a list to its first rows, on one page.
-fn keep_first_rows(response: &mut EditableResponse, rows_max: usize) {
-    response.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(rows_max));
-    response.body["meta"]["total"] = json!(rows_max);
+/// Reduces a list to its first records, on one page.
+fn keep_first_records(response: &mut EditableResponse, records_max: usize) {
+    response.body["data"].as_array_mut().into_iter().for_each(|records| records.truncate(records_max));
+    response.body["meta"]["total"] = json!(records_max);
     response.body["meta"]["last_page"] = json!(1);
     response.body["links"]["next"] = Value::Null;
 }

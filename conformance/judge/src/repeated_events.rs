@@ -5,7 +5,7 @@ use time::Duration;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{STATE_FIELDS, differ, first_contradiction};
+use crate::diff::{STATE_FIELDS, contradict_in_field, first_contradiction};
 use crate::evidence::readable_pages;
 use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
 
@@ -56,7 +56,7 @@ fn repeated_event<'h, 'a>(history: &'h ObjectHistory<'a>, kind: &'h str) -> Opti
         let times = pair[0].recorded_at().zip(pair[1].recorded_at());
         times.is_some_and(|(first, second)| (second - first).abs() <= SAME_CHANGE_MAX)
             && pair[0].row.get("details") == pair[1].row.get("details")
-            && first_contradiction(pair[0].row, pair[1].row, &STATE_FIELDS, differ).is_none()
+            && first_contradiction(pair[0].row, pair[1].row, &STATE_FIELDS, contradict_in_field).is_none()
     };
     events.windows(2).find(is_same_change).map(|pair| [pair[0], pair[1]])
 }

@@ -19,7 +19,7 @@ pub(crate) struct DeliveryWriter {
     started_micros: u64,
 }
 
-/// The `data` of every delivery. Only ids and times outside it differ.
+/// The `data` of every delivery: deliveries differ only in `id`, `event_id`, `created_at` and the headers.
 const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status":"paid","payment_link":null,"invoice":null,"description":"load","fiat_amount":"49.90","fiat_currency":"EUR","asset":"BTC","asset_amount":"0.000831670000000000","received_amount":"0.000831670000000000","remaining_amount":"0.000000000000000000","overpaid":false,"refunded_amount":"0.000000000000000000","exchange_rate":"60000.000000000000000000","deposit_address":"tb1qload","transactions":[],"customer_email":null,"customer_name":null,"customer":{"email":null,"name":null,"ip_address":null,"user_agent":null,"reference":null,"phone":null,"country":null,"metadata":{}},"custom_fields":[],"metadata":{},"expires_at":"2026-01-05T09:30:00.000000Z","paid_at":"2026-01-05T09:10:00.000000Z","created_at":"2026-01-05T09:00:00.000000Z"}}"#;
 
 impl DeliveryWriter {
@@ -38,7 +38,7 @@ impl DeliveryWriter {
         }
     }
 
-    /// Writes the request of the `nth` delivery to `buffer`, signed with the current time.
+    /// Replaces the content of `buffer` with the request of the `nth` delivery, signed with the current time.
     pub(crate) fn write(&self, nth: u64, buffer: &mut Vec<u8>) {
         let (secs, micros) = unix_time();
         let (delivery, event) = (self.id(nth.wrapping_mul(2)), self.id(nth.wrapping_mul(2).wrapping_add(1)));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_is_signed_over_its_time_and_its_bytes() {
+    fn a_delivery_has_consistent_headers_and_a_valid_signature() {
         let mut buffer = Vec::new();
         writer().write(7, &mut buffer);
         let text = String::from_utf8(buffer).unwrap();

@@ -7,7 +7,7 @@ use crate::fake::{EditableResponse, FakeServer, Request};
 
 /// A server with one fault.
 pub struct Mutant {
-    /// The description of the fault.
+    /// The name of the mutant: its fault in a few words.
     pub name: &'static str,
     /// The statements that must fail, or warn if they are a `should`.
     pub violates: &'static [&'static str],
@@ -147,7 +147,7 @@ impl Mutant {
     ///
     /// # Panics
     ///
-    /// If the fault is not a change of responses; at compile time for a constant.
+    /// Panics if the fault is not a change of responses. In a constant, this is a compile error.
     pub(crate) const fn for_requests(self, matches: fn(&Request) -> bool) -> Mutant {
         let Fault::Responses { status, change, .. } = self.fault else { panic!("not a change of responses") };
         Mutant { fault: Fault::Responses { status, matches, change }, ..self }
@@ -161,7 +161,9 @@ impl Mutant {
             Fault::Responses { status, matches, change } => rewrite_matching(server, status, matches, change),
             Fault::Events(change) => server.rewrite_responses(move |request, response| {
                 if response.status != 200 {
-                } else if request.path == "/v1/events" {
+                    return;
+                }
+                if request.path == "/v1/events" {
                     response.body["data"].as_array_mut().into_iter().flatten().for_each(change);
                 } else if request.is_event() {
                     change(&mut response.body["data"]);

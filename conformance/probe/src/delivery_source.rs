@@ -25,10 +25,10 @@ pub struct Webhooks {
 pub enum DeliverySource {
     /// A receiver that was started before the run.
     Receiver {
-        /// The received requests.
+        /// The running receiver.
         receiver: Arc<BackgroundReceiver>,
         /// The time to receive deliveries, counted from the first requests of the run. Ends earlier if the trigger
-        /// reports that all deliveries have arrived.
+        /// reports that every delivery has been sent, or when every event type was delivered.
         receive_for: Duration,
         /// The trigger of deliveries. Without one the operator must cause them.
         trigger: Option<Arc<dyn DeliveryTrigger>>,

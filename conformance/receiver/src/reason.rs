@@ -60,9 +60,9 @@ pub enum Reason {
         /// The actual number of bytes.
         bytes: usize,
     },
-    /// The signature matches a re-serialized body.
+    /// The signature matches the body after a change.
     BodyRewritten {
-        /// The rewriting.
+        /// The change.
         how: Rewriting,
     },
     /// The body was signed without the time.

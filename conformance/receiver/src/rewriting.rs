@@ -1,6 +1,6 @@
-//! [`Rewriting`]: the re-serializations of a body, as by programs that parse JSON and write it again.
+//! [`Rewriting`]: the changes that programs make to a body, most of them by parsing its JSON and writing it again.
 //!
-//! Members keep their order, unlike in a `serde_json::Value`.
+//! Unless a change sorts them, members keep their order, unlike in a `serde_json::Value`.
 
 use std::{fmt, io};
 
@@ -10,7 +10,7 @@ use serde::{
 };
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
-/// A re-serialization of the body.
+/// A change of the body: of its bytes, or by parsing its JSON and writing it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewriting {
     /// An empty body, as from a stream that was already read.
@@ -32,7 +32,7 @@ pub enum Rewriting {
     /// Indented by four spaces.
     Indented4,
     /// Compact, with `\/` for `/` and `\u….` for non-ASCII characters, as in PHP.
-    SlashesEscaped,
+    SlashesEscapedAscii,
     /// Compact, with `\u….` for non-ASCII characters.
     CompactAscii,
     /// Members sorted by name, compact.
@@ -47,11 +47,11 @@ pub enum Rewriting {
     HtmlSafe,
     /// Compact, with `<`, `>`, `&`, `=` and `'` as `\u00..`, as in Gson.
     HtmlSafest,
-    /// Compact, with `\/` for `/` only.
-    SlashesOnly,
-    /// Members sorted by name, compact, in ASCII.
+    /// Compact, with `\/` for `/`.
+    SlashesEscaped,
+    /// Members sorted by name, compact, with `\u….` for non-ASCII characters.
     SortedAscii,
-    /// Members sorted by name, a space after each comma and colon, in ASCII.
+    /// Members sorted by name, a space after each comma and colon, with `\u….` for non-ASCII characters.
     SortedSpacedAscii,
     /// Indented by tabs.
     Tabs,
@@ -68,7 +68,7 @@ impl Rewriting {
         Rewriting::SpacedAscii,
         Rewriting::Indented2,
         Rewriting::Indented4,
-        Rewriting::SlashesEscaped,
+        Rewriting::SlashesEscapedAscii,
         Rewriting::CompactAscii,
         Rewriting::Sorted,
         Rewriting::SortedHtmlSafe,
@@ -76,7 +76,7 @@ impl Rewriting {
         Rewriting::SortedIndented,
         Rewriting::HtmlSafe,
         Rewriting::HtmlSafest,
-        Rewriting::SlashesOnly,
+        Rewriting::SlashesEscaped,
         Rewriting::SortedAscii,
         Rewriting::SortedSpacedAscii,
         Rewriting::Tabs,
@@ -95,7 +95,7 @@ impl fmt::Display for Rewriting {
             Rewriting::SpacedAscii => "the body with a space after each comma and colon, in ASCII",
             Rewriting::Indented2 => "the body indented by two spaces",
             Rewriting::Indented4 => "the body indented by four spaces",
-            Rewriting::SlashesEscaped => "the body with escaped slashes",
+            Rewriting::SlashesEscapedAscii => "the body written compact, with escaped slashes, in ASCII",
             Rewriting::CompactAscii => "the body written compact, in ASCII",
             Rewriting::Sorted => "the body with its members sorted",
             Rewriting::SortedHtmlSafe => "the body with its members sorted and `<`, `>`, `&` escaped",
@@ -105,7 +105,7 @@ impl fmt::Display for Rewriting {
             Rewriting::SortedIndented => "the body with its members sorted and indented",
             Rewriting::HtmlSafe => "the body written compact, with `<`, `>`, `&` escaped",
             Rewriting::HtmlSafest => "the body written compact, with `<`, `>`, `&`, `=`, `'` escaped",
-            Rewriting::SlashesOnly => "the body written compact, with escaped slashes",
+            Rewriting::SlashesEscaped => "the body written compact, with escaped slashes",
             Rewriting::SortedAscii => "the body with its members sorted, in ASCII",
             Rewriting::SortedSpacedAscii => {
                 "the body with its members sorted and a space after each comma and colon, in ASCII"
@@ -129,7 +129,7 @@ impl<'a> ParsedBody<'a> {
         ParsedBody { body, node, sorted }
     }
 
-    /// Returns the re-serialized body; `None` if it does not change, or if the rewriting needs JSON and the body is
+    /// Returns the changed body; `None` if it does not change, or if the rewriting needs JSON and the body is
     /// not JSON.
     pub(super) fn rewrite(&self, rewriting: Rewriting) -> Option<Vec<u8>> {
         let node = || self.node.as_ref();
@@ -146,7 +146,7 @@ impl<'a> ParsedBody<'a> {
             }
             Rewriting::Indented2 => write(node()?, PrettyFormatter::new()),
             Rewriting::Indented4 => write(node()?, PrettyFormatter::with_indent(b"    ")),
-            Rewriting::SlashesEscaped => {
+            Rewriting::SlashesEscapedAscii => {
                 write(node()?, JsonStyle { is_ascii: true, escaped: "/", ..JsonStyle::COMPACT })
             }
             Rewriting::CompactAscii => write(node()?, JsonStyle { is_ascii: true, ..JsonStyle::COMPACT }),
@@ -156,7 +156,7 @@ impl<'a> ParsedBody<'a> {
             Rewriting::SortedIndented => write(sorted()?, PrettyFormatter::new()),
             Rewriting::HtmlSafe => write(node()?, JsonStyle { escaped: "<>&", ..JsonStyle::COMPACT }),
             Rewriting::HtmlSafest => write(node()?, JsonStyle { escaped: "<>&='", ..JsonStyle::COMPACT }),
-            Rewriting::SlashesOnly => write(node()?, JsonStyle { escaped: "/", ..JsonStyle::COMPACT }),
+            Rewriting::SlashesEscaped => write(node()?, JsonStyle { escaped: "/", ..JsonStyle::COMPACT }),
             Rewriting::SortedAscii => write(sorted()?, JsonStyle { is_ascii: true, ..JsonStyle::COMPACT }),
             Rewriting::SortedSpacedAscii => {
                 write(sorted()?, JsonStyle { has_spaces: true, is_ascii: true, ..JsonStyle::COMPACT })
@@ -360,18 +360,21 @@ mod tests {
             Rewriting::Indented2,
             "{\n  \"b\": [\n    1,\n    2.5,\n    null\n  ],\n  \"a\": {\n    \"z/\": \"<ü🜁>\",\n    \"y\": true\n  }\n}",
         );
-        check(Rewriting::SlashesEscaped, r#"{"b":[1,2.5,null],"a":{"z\/":"<\u00fc\ud83d\udf01>","y":true}}"#);
+        check(
+            Rewriting::SlashesEscapedAscii,
+            r#"{"b":[1,2.5,null],"a":{"z\/":"<\u00fc\ud83d\udf01>","y":true}}"#,
+        );
         check(Rewriting::CompactAscii, r#"{"b":[1,2.5,null],"a":{"z/":"<\u00fc\ud83d\udf01>","y":true}}"#);
         check(Rewriting::Sorted, r#"{"a":{"y":true,"z/":"<ü🜁>"},"b":[1,2.5,null]}"#);
         check(Rewriting::SortedHtmlSafe, r#"{"a":{"y":true,"z/":"\u003cü🜁\u003e"},"b":[1,2.5,null]}"#);
         check(Rewriting::HtmlSafe, r#"{"b":[1,2.5,null],"a":{"z/":"\u003cü🜁\u003e","y":true}}"#);
-        check(Rewriting::SlashesOnly, r#"{"b":[1,2.5,null],"a":{"z\/":"<ü🜁>","y":true}}"#);
+        check(Rewriting::SlashesEscaped, r#"{"b":[1,2.5,null],"a":{"z\/":"<ü🜁>","y":true}}"#);
         check(Rewriting::SortedAscii, r#"{"a":{"y":true,"z/":"<\u00fc\ud83d\udf01>"},"b":[1,2.5,null]}"#);
         check(Rewriting::SortedSpaced, r#"{"a": {"y": true, "z/": "<ü🜁>"}, "b": [1, 2.5, null]}"#);
     }
 
     #[test]
-    fn a_rewriting_without_a_change_is_none() {
+    fn a_rewriting_without_a_change_or_of_invalid_json_is_none() {
         let compact = br#"{"a":1}"#;
         assert_eq!(ParsedBody::new(compact).rewrite(Rewriting::Compact), None);
         assert_eq!(ParsedBody::new(b"not JSON").rewrite(Rewriting::Compact), None);

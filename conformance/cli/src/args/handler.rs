@@ -38,6 +38,11 @@ pub(crate) enum EndpointMode {
     Test,
 }
 
+/// The default of `--time-limit`, in seconds.
+pub(crate) const DEFAULT_TIME_LIMIT: u64 = 15;
+/// The default of `--settle`, in seconds.
+pub(crate) const DEFAULT_SETTLE_TIME: u64 = 2;
+
 const EXAMPLES: &str = "\
 Examples:
   chargeproof receiver try http://127.0.0.1:3000/hooks --secret-env WEBHOOK_SECRET --without acts
@@ -88,10 +93,10 @@ pub(crate) struct Try {
     #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// Time limit of each response
-    #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = super::parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIME_LIMIT, value_parser = super::parse_seconds)]
     pub(crate) time_limit: u64,
     /// Time that the handler may take to process a delivery after it has responded
-    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = super::parse_seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_SETTLE_TIME, value_parser = super::parse_seconds)]
     pub(crate) settle: u64,
     /// Prefix of the webhook headers [default: X-Service]
     #[arg(long, value_name = "PREFIX", value_parser = super::parse_header_prefix)]

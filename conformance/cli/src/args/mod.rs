@@ -26,7 +26,7 @@ use simulator::demo::DemoFault;
 pub(crate) use check::{Check, KeySet, Profile};
 pub(crate) use compare::Compare;
 pub(crate) use fuzz::Fuzz;
-pub(crate) use handler::{EndpointMode, HandlerFormat, Try};
+pub(crate) use handler::{DEFAULT_SETTLE_TIME, DEFAULT_TIME_LIMIT, EndpointMode, HandlerFormat, Try};
 pub(crate) use load::{Load, Mix};
 pub(crate) use play::Play;
 pub(crate) use receiver::{JudgeDeliveries, Listen, Receiver, VerificationOptions};

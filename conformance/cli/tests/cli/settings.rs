@@ -1,8 +1,9 @@
 //! The settings of `check` from `chargeproof.toml`, from files and from the environment.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Output};
 
 use serde_json::Value;
+use testkit::RunningProgram;
 
 use crate::{
     cases::check_cases,
@@ -31,12 +32,10 @@ fn a_commented_configuration_is_written_once() {
     assert_eq!(run(dir, &["check", "--list"]).status.code(), Some(0));
 }
 
-#[test]
-fn the_target_and_its_keys_can_be_read_from_files() {
-    let directory = tempfile::tempdir().unwrap();
-    let dir = directory.path();
+/// Starts a server, and names it and its keys in the configuration file of a directory. Returns the server and its URL.
+fn serve_configured(dir: &Path) -> (RunningProgram, String) {
     let server = serve(dir, &["--seed", "5"]);
-    let url = server.value("url");
+    let url = server.value("url").to_owned();
     for name in ["live", "test"] {
         let path = dir.join(format!("{name}.key"));
         fs::write(&path, format!("{}\n", server.value(&format!("{name}_key")))).unwrap();
@@ -47,20 +46,39 @@ fn the_target_and_its_keys_can_be_read_from_files() {
          only = [\"account.*\"]\n"
     );
     fs::write(dir.join("chargeproof.toml"), settings).unwrap();
-    let judged = run(dir, &["check", "--format", "json"]);
-    assert_eq!(judged.status.code(), Some(0), "{}", output_of(&judged));
-    let report: Value = serde_json::from_slice(&judged.stdout).expect("the report is JSON");
-    assert_eq!(report["base"], format!("{url}/"));
-    assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
+    (server, url)
+}
 
-    // Options override the file, and the environment overrides the key files.
-    let with_option = run(dir, &["check", "--format", "json", "--only", "answers.*"]);
-    let report: Value = serde_json::from_slice(&with_option.stdout).expect("the report is JSON");
+fn parse_report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("the report is JSON")
+}
+
+#[test]
+fn the_target_and_its_keys_can_be_read_from_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_server, url) = serve_configured(directory.path());
+    let judged = run(directory.path(), &["check", "--format", "json"]);
+    assert_eq!(judged.status.code(), Some(0), "{}", output_of(&judged));
+    assert_eq!(parse_report(&judged)["base"], format!("{url}/"));
+    assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
+}
+
+#[test]
+fn options_override_the_configuration_and_the_environment_overrides_key_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_server, url) = serve_configured(directory.path());
+    let with_option = run(directory.path(), &["check", "--format", "json", "--only", "answers.*"]);
+    let report = parse_report(&with_option);
     assert!(
         report["statements"].as_array().unwrap().iter().all(|row| row["id"] != "account.mode"),
         "{report}"
     );
-    let with_invalid_key = program(dir)
+
+    // Without --built-in, the target of the report is `url`.
+    let built_in = run(directory.path(), &["check", "--built-in", "--format", "json"]);
+    assert_ne!(parse_report(&built_in)["base"], format!("{url}/"));
+
+    let with_invalid_key = program(directory.path())
         .env("CHARGEPROOF_LIVE_KEY", "svc_live_0123456789abcdef0123456789abcdef01234567")
         .args(["check"])
         .output()
@@ -71,18 +89,19 @@ fn the_target_and_its_keys_can_be_read_from_files() {
         "{}",
         output_of(&with_invalid_key)
     );
+}
 
-    fs::set_permissions(dir.join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
-    let with_readable_file = run(dir, &["check"]);
-    assert_eq!(with_readable_file.status.code(), Some(0));
+#[test]
+fn a_key_file_that_other_users_can_read_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let _server = serve_configured(directory.path());
+    fs::set_permissions(directory.path().join("live.key"), fs::Permissions::from_mode(0o644)).unwrap();
+    let judged = run(directory.path(), &["check"]);
+    assert_eq!(judged.status.code(), Some(0));
     assert!(
-        output_of(&with_readable_file)
+        output_of(&judged)
             .contains("`live.key` contains a key and is readable by other users; run: chmod 600 live.key")
     );
-
-    let built_in = run(dir, &["check", "--built-in", "--format", "json"]);
-    let report: Value = serde_json::from_slice(&built_in.stdout).expect("the report is JSON");
-    assert_ne!(report["base"], format!("{url}/"));
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.event_header", NEEDS, |recording| judge_each(recording, wrong_event_header)),
     Check::new("webhooks.delivery_id", NEEDS, judge_delivery_ids),
     Check::new("webhooks.body", NEEDS, |recording| judge_each_body(recording, missing_member)),
-    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_each_body(recording, repeated_key)),
+    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_each_body(recording, duplicate_member)),
     Check::new("webhooks.event_type", NEEDS, |recording| judge_each_body(recording, invalid_event_type)),
     Check::new("webhooks.created_at", NEEDS, |recording| {
         let outcome = judge_each_body(recording, invalid_created_at)?;
@@ -37,10 +37,12 @@ pub(crate) const CHECKS: &[Check] = &[
     }),
 ];
 
+/// Judges every delivery.
 fn judge_each(
     recording: &Recording,
     mismatch: fn(&Deliveries, &ParsedDelivery<'_>) -> Option<Mismatch>,
 ) -> CheckResult {
+    // The text is never shown: it describes what no delivery has, and every delivery has it.
     judge_each_delivery(recording, "any content", |_| true, mismatch)
 }
 
@@ -91,15 +93,15 @@ fn wrong_content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mis
     (!is_valid).then(|| ("Content-Type application/json".into(), actual()))
 }
 
-fn wrong_user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn wrong_user_agent(deliveries: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let found = single_value(parsed, "User-Agent");
-    let is_valid = found.as_ref().is_ok_and(|value| *value == all.user_agent);
+    let is_valid = found.as_ref().is_ok_and(|value| *value == deliveries.user_agent);
     let actual = || found.map_or_else(|problem| problem, |value| format!("User-Agent {}", shorten(&value)));
-    (!is_valid).then(|| (format!("User-Agent {}", all.user_agent), actual()))
+    (!is_valid).then(|| (format!("User-Agent {}", deliveries.user_agent), actual()))
 }
 
-fn wrong_event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let name = format!("{}-Event", all.header_prefix);
+fn wrong_event_header(deliveries: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let name = format!("{}-Event", deliveries.header_prefix);
     let value = match single_value(parsed, &name) {
         Ok(value) => value,
         Err(problem) => return Some((format!("{name} with the type of the event"), problem)),
@@ -121,11 +123,12 @@ fn wrong_event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<M
 fn judge_delivery_ids(recording: &Recording) -> CheckResult {
     let outcome = judge_each(recording, wrong_delivery_id)?;
     let received = received_deliveries(recording)?;
-    let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
+    // By delivery id: the id of the event, and the name of the first delivery with that id.
+    let mut event_by_delivery: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for parsed in received.readable_deliveries() {
         let (Some(id), Some(event)) = (parsed.text(&["id"]), parsed.text(&["event_id"])) else { continue };
         let (known_event, name) =
-            events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, parsed.name()));
+            event_by_delivery.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, parsed.name()));
         // A retry may have the same id, but deliveries of two events may not, in any interpretation.
         if !known_event.eq_ignore_ascii_case(event) {
             let expected = format!("an id other than that of {name}, which has another event");
@@ -135,8 +138,8 @@ fn judge_delivery_ids(recording: &Recording) -> CheckResult {
     Ok(outcome)
 }
 
-fn wrong_delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let name = format!("{}-Delivery", all.header_prefix);
+fn wrong_delivery_id(deliveries: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let name = format!("{}-Delivery", deliveries.header_prefix);
     let value = match single_value(parsed, &name) {
         Ok(value) => value,
         Err(problem) => return Some((format!("{name} with a UUID"), problem)),
@@ -165,9 +168,9 @@ fn missing_member(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch>
     (!is_valid).then(|| ("data as an object".into(), member_text(body, "data")))
 }
 
-fn repeated_key(_: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let repeated = first_duplicate_name(&parsed.delivery.body.to_string_lossy())?;
-    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&repeated))))
+fn duplicate_member(_: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let name = first_duplicate_name(&parsed.delivery.body.to_string_lossy())?;
+    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&name))))
 }
 
 fn invalid_event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {

@@ -1,5 +1,5 @@
-//! Correct services as teams deploy them: with caches that send X-Cache, sessions, cache validators, and texts in other
-//! languages.
+//! Correct services as teams deploy them: behind caches, with errors in another language, cookies, additional members, a
+//! clock that is wrong, records of the same time, and other choices for filters, rate limits and challenges.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use crate::fake::{EditableResponse, Limiter, RetryAfter, http_server};
 
 pub(super) const VARIANTS: &[Variant] = &[
     variant("a correct cache of lists for one second that sends X-Cache", |server| {
+        // Less than the second of the cache, so that some responses are cached.
         server.response_time = Duration::from_millis(40);
         let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, EditableResponse)>::new());
         server.rewrite_responses(move |request, response| {
@@ -68,6 +69,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     variant("an unknown status is refused, an unknown type returns an empty list", |server| {
+        // The fake server already returns an empty list for an unknown type.
         server.rewrite_responses(|request, response| {
             const KNOWN: [&str; 6] = ["paid", "open", "canceled", "pending", "expired", "void"];
             if request.query.get("status").is_some_and(|value| !KNOWN.contains(&value.as_str()))
@@ -80,12 +82,12 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    variant("rows have a type, and responses a request id", |server| {
+    variant("records and successful responses have additional members", |server| {
         let mut number = 0;
         server.rewrite_responses(move |_, response| {
             number += 1;
-            for row in response.body["data"].as_array_mut().into_iter().flatten() {
-                row["object"] = json!("row");
+            for record in response.body["data"].as_array_mut().into_iter().flatten() {
+                record["object"] = json!("record");
             }
             if let Some(body) = response.body.as_object_mut().filter(|_| response.status == 200) {
                 body.insert("request_id".into(), json!(format!("req_{number}")));
@@ -98,6 +100,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
     variant("Retry-After and Date come from a clock that is ten minutes behind", |server| {
         server.retry_after = RetryAfter::Date;
+        // The clock starts at zero. Below, it must show more than the ten minutes that are subtracted.
         server.clock.advance(Duration::from_secs(1_234));
         let clock = server.clock.clone();
         server.rewrite_responses(move |_, response| {
@@ -123,17 +126,21 @@ pub(super) const VARIANTS: &[Variant] = &[
             for (list, source) in lists {
                 for pair in list.chunks_exact_mut(2) {
                     let time = pair[source]["created_at"].clone();
-                    pair.iter_mut().for_each(|row| row["created_at"] = time.clone());
+                    pair.iter_mut().for_each(|record| record["created_at"] = time.clone());
                 }
             }
         }
     }),
-    variant("a sliding log in seconds that counts refused requests, and Retry-After is a minute", |server| {
-        server.limiter = Limiter::SlidingSeconds;
-        server.response_time = Duration::from_millis(30);
-        server.counts_refused = true;
-        rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
-    }),
+    variant(
+        "a sliding log in whole seconds counts refused requests, and Retry-After is always 60",
+        |server| {
+            server.limiter = Limiter::SlidingSeconds;
+            // Requests are spread over several of the log's seconds.
+            server.response_time = Duration::from_millis(30);
+            server.counts_refused = true;
+            rewrite_status(server, 429, |response| response.set_header("retry-after", "60"));
+        },
+    ),
     variant("a 401 offers two schemes", |server| {
         rewrite_status(server, 401, |response| {
             response.set_header("www-authenticate", "Bearer realm=\"api\"");

@@ -20,6 +20,11 @@ const NOW: i64 = 1_767_603_600;
 const DELIVERY_ID: &str = "01a0be42-2100-7000-8000-01e7e4f1ca48";
 const BODY: &str = r#"{"id":"01a0be42-2100-7000-8000-01e7e4f1ca48","event_id":"01a0be42-2100-7000-8000-014aeed46937","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:00:00.000000Z","data":{"charge":{"code":"kanwf93se5yn","url":"https://shop.example/ü?a&b"}}}"#;
 
+/// Returns the part of `SECRET` that must stay secret.
+fn secret_without_prefix() -> &'static str {
+    SECRET.strip_prefix("whsec_").expect("the constant has the prefix")
+}
+
 /// Returns the HMAC-SHA256 of a message in hexadecimal.
 fn mac(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> String {
     hex::encode(mac_bytes(key, message))

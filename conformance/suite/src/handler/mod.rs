@@ -60,7 +60,7 @@ pub struct HandlerPlan {
     /// The time limit of a delivery.
     pub time_limit: Duration,
     /// The longest wait after the responses for the expected actions of the handler.
-    pub action_timeout: Duration,
+    pub settle_time: Duration,
     /// Additional trusted certificates, in PEM.
     pub ca_pem: Option<String>,
     /// The operator's interrupt.

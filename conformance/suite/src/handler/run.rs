@@ -173,25 +173,24 @@ async fn run_trial(
     if let (Some(action_counter), None, Some((_, expected))) =
         (action_counter, &result.actions, &trial.actions)
     {
-        result.actions =
-            Some(wait_for_actions(action_counter, &objects, *expected, plan.action_timeout).await);
+        result.actions = Some(wait_for_actions(action_counter, &objects, *expected, plan.settle_time).await);
     }
     result
 }
 
-/// Waits until the handler has acted as often as expected, at most for `action_timeout`, then a quarter of that time
+/// Waits until the handler has acted as often as expected, at most for `settle_time`, then a quarter of that time
 /// for a surplus action. Returns the number of actions.
 async fn wait_for_actions(
     action_counter: &mut dyn ActionCounter,
     objects: &TrialObjects,
     expected: u64,
-    action_timeout: Duration,
+    settle_time: Duration,
 ) -> Result<u64, String> {
     let started_at = Instant::now();
-    while action_counter.action_count(objects)? < expected && started_at.elapsed() < action_timeout {
+    while action_counter.action_count(objects)? < expected && started_at.elapsed() < settle_time {
         sleep(POLL_INTERVAL).await;
     }
     // A surplus action may be late, for example if a second queue worker or thread performs it.
-    sleep(action_timeout / 4).await;
+    sleep(settle_time / 4).await;
     action_counter.action_count(objects)
 }

@@ -205,7 +205,7 @@ fn plan(url: &str) -> HandlerPlan {
         strict: false,
         seed: 7,
         time_limit: Duration::from_secs(5),
-        action_timeout: Duration::from_millis(20),
+        settle_time: Duration::from_millis(20),
         ca_pem: None,
         interrupt: Default::default(),
     }

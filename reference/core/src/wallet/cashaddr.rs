@@ -35,7 +35,8 @@ fn checksum(prefix: &str, symbols: &[u8]) -> u64 {
     polymod(prefix.chain(symbols.iter().copied()).chain(checksum_space))
 }
 
-/// Returns the remainder of `symbols`, as a polynomial, divided by the code's generator, plus one.
+/// Returns the remainder of a polynomial divided by the code's generator, plus one. The coefficients of the polynomial,
+/// highest first, are 1 and `symbols`.
 fn polymod(symbols: impl Iterator<Item = u8>) -> u64 {
     /// The constants that each bit of the outgoing symbol adds.
     const GENERATOR: [u64; 5] =
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_of_a_valid_address_is_zero() {
+    fn the_polymod_of_a_valid_address_is_zero() {
         for text in [
             "bchtest:qqaz6s295ncfs53m86qj0uw6sl8u2kuw0ymst35fx4",
             "bchtest:pr6m7j9njldwwzlg9v7v53unlr4jkmx6eyvwc0uz5t",

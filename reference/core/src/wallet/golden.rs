@@ -95,7 +95,7 @@ fn the_identity_of_a_wallet_never_changes() {
         "key-e7b44782b0ca91cea145cb4ca9723583"
     );
     assert_eq!(
-        identity(VECTORS.text("solana"), AddressFormat::Solana),
+        identity(VECTORS.key_or_address("solana"), AddressFormat::Solana),
         "list-6994d85e62bf3ce8581315d6e399d583"
     );
     let seeded = Wallet::from_seed(Seed(7), "acme/live", AddressFormat::Solana, Mode::Live);

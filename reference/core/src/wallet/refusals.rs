@@ -18,7 +18,7 @@ fn check(text: &str, format: AddressFormat, mode: Mode, expected: WalletError) {
 
 /// Returns the account key that most refused texts are variants of.
 fn zpub() -> &'static str {
-    VECTORS.text("zpub")
+    VECTORS.key_or_address("zpub")
 }
 
 // The offsets of the fields of a decoded extended key.
@@ -57,7 +57,7 @@ fn private_keys_are_refused_for_every_address_format() {
     check(&private[8].replace(' ', "\n"), Monero, Live, WalletError::PrivateKey);
     // A Solana key pair in a list.
     let second = bs58::encode([9; 64]).into_string();
-    check(&format!("{}\n{second}", VECTORS.text("solana")), Solana, Live, listed(2));
+    check(&format!("{}\n{second}", VECTORS.key_or_address("solana")), Solana, Live, listed(2));
     assert_eq!(
         WalletError::PrivateKey.to_string(),
         "this is a private key: never give it to a server; move the coins if anyone may have seen it, \
@@ -69,12 +69,12 @@ fn private_keys_are_refused_for_every_address_format() {
 fn an_ambiguous_prefix_accepts_each_script() {
     for script in Script::ALL {
         for (key, format) in [("xpub", Bitcoin), ("ltub", Litecoin)] {
-            let wallet = Wallet::parse(VECTORS.text(key), Some(script), format, Live);
+            let wallet = Wallet::parse(VECTORS.key_or_address(key), Some(script), format, Live);
             assert_eq!(wallet.map(|wallet| wallet.script()), Ok(Some(script)));
         }
     }
     for format in [Dogecoin, BitcoinCash, Evm, Tron] {
-        let wallet = Wallet::parse(VECTORS.text("xpub"), None, format, Live);
+        let wallet = Wallet::parse(VECTORS.key_or_address("xpub"), None, format, Live);
         assert_eq!(wallet.map(|wallet| wallet.script()), Ok(None));
     }
 }
@@ -144,9 +144,12 @@ fn lists_that_share_an_address_overlap() {
 
 #[test]
 fn keys_and_lists_are_not_interchangeable() {
-    assert_eq!(ExtendedKey::parse(VECTORS.text("xpub"), Solana, Live), Err(WalletError::NeedsList(Solana)));
+    assert_eq!(
+        ExtendedKey::parse(VECTORS.key_or_address("xpub"), Solana, Live),
+        Err(WalletError::NeedsList(Solana))
+    );
     assert_eq!(Wallet::from_addresses(VECTORS.list("solana"), Evm, Live), Err(WalletError::NeedsKey(Evm)));
-    assert_eq!(list::validate(Evm, Live, VECTORS.text("solana")), Err(WalletError::NeedsKey(Evm)));
+    assert_eq!(list::validate(Evm, Live, VECTORS.key_or_address("solana")), Err(WalletError::NeedsKey(Evm)));
     assert_eq!(ExtendedKey::from_seed(Seed(1), "acme", Monero, Live), None);
 }
 

@@ -20,7 +20,8 @@ pub(super) struct Vectors {
     pub refusals: Vec<RefusedText>,
     /// Lists of addresses by name.
     lists: BTreeMap<String, [String; 3]>,
-    texts: BTreeMap<String, String>,
+    /// Single keys and addresses by name.
+    keys_and_addresses: BTreeMap<String, String>,
     pub account: Vec<AccountVector>,
     pub seeded: Vec<SeededVector>,
 }
@@ -45,7 +46,7 @@ pub(super) struct AccountVector {
 pub(super) struct SeededVector {
     pub format: AddressFormat,
     pub mode: Mode,
-    /// `None` for a list.
+    /// The extended key; `None` if the wallet is a list of addresses.
     pub key: Option<String>,
     pub addresses: [String; 3],
 }
@@ -54,7 +55,7 @@ pub(super) struct SeededVector {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RefusedText {
-    /// The name of a text of [`Vectors`]; either this or `text` is set.
+    /// The argument of [`Vectors::key_or_address`]; either this or `text` is set.
     name: Option<String>,
     text: Option<String>,
     patch: Option<Patch>,
@@ -76,12 +77,12 @@ struct Patch {
 }
 
 impl Vectors {
-    /// Returns the text with this name, or the first address of the list with this name.
-    pub(super) fn text(&self, name: &str) -> &str {
-        self.texts.get(name).unwrap_or_else(|| &self.lists[name][0])
+    /// Returns the key or address with this name, or the first address of the list with this name.
+    pub(super) fn key_or_address(&self, name: &str) -> &str {
+        self.keys_and_addresses.get(name).unwrap_or_else(|| &self.lists[name][0])
     }
 
-    /// Returns a list of addresses.
+    /// Returns the list of addresses with this name.
     pub(super) fn list(&self, name: &str) -> [&str; 3] {
         self.lists[name].each_ref().map(String::as_str)
     }
@@ -91,7 +92,7 @@ impl RefusedText {
     /// Returns the text with its patch applied.
     pub(super) fn text(&self) -> String {
         let text = match (&self.name, &self.text) {
-            (Some(name), None) => VECTORS.text(name),
+            (Some(name), None) => VECTORS.key_or_address(name),
             (None, Some(text)) => text,
             _ => panic!("a refused entry has either a name or a text"),
         };

@@ -45,7 +45,7 @@ pub struct Wallet {
     /// Removes the wallet.
     #[serde(default)]
     pub remove: bool,
-    /// The expected refusal, such as 422.
+    /// The HTTP status of the expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -89,7 +89,7 @@ pub struct Endpoint {
     pub url: Option<String>,
     /// The account; the first one by default.
     pub account: Option<At<Name>>,
-    /// The expected refusal, such as 422.
+    /// The HTTP status of the expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -103,7 +103,7 @@ pub struct Resend {
     pub delivery: At<Name>,
     /// The status of the endpoint's delivery; by default any.
     pub status: Option<DeliveryStatus>,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
@@ -117,7 +117,7 @@ pub struct Accept {
     pub charge: At<Name>,
     /// The transaction; the only one by default.
     pub tx: Option<At<Name>>,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 

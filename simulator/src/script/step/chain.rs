@@ -42,7 +42,7 @@ pub struct Pay {
     pub unseen: bool,
     /// The name of the transaction; t1, t2, … by default.
     pub tx: Option<At<Name>>,
-    /// The expected refusal.
+    /// The HTTP status of the expected refusal.
     pub refused: Option<u16>,
 }
 
@@ -71,7 +71,7 @@ pub struct Reorg {
     /// The transactions that the new blocks contain: `all`, `none` (they return to the mempool) or a list.
     #[serde(default, skip_serializing_if = "api::KeepRequest::is_none")]
     pub keep: Keep,
-    /// The expected refusal.
+    /// The HTTP status of the expected refusal.
     pub refused: Option<u16>,
 }
 
@@ -84,7 +84,7 @@ pub type Keep = api::KeepRequest<At<Name>>;
 pub struct TransactionStep {
     /// The transaction.
     pub tx: At<Name>,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
@@ -106,7 +106,7 @@ pub struct Replace {
     pub elsewhere: bool,
     /// The new fee level.
     pub fee: Option<FeeLevel>,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
@@ -124,6 +124,6 @@ pub struct Congest {
     /// Blocks with only high-fee transactions; 0 by default.
     #[serde(default, skip_serializing_if = "is_default")]
     pub full: u32,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }

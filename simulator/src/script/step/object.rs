@@ -1,4 +1,4 @@
-//! The steps for charges, payment links and invoices.
+//! The steps for charges, payment links and invoices. An [`At`] is a value with its position in the file.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Open {
     pub account: Option<At<Name>>,
     /// The mode; the scenario's by default.
     pub mode: Option<ModeName>,
-    /// The expected refusal, such as 503.
+    /// The HTTP status of the expected refusal, such as 503.
     pub refused: Option<u16>,
 }
 
@@ -64,10 +64,11 @@ pub struct Repeat {
     pub charge: At<Name>,
     /// A changed description, which makes it a different request.
     pub description: Option<String>,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
+// The short form is the name alone: `repeat: c1`.
 from_shorthand!(Repeat { charge: Name, description, refused });
 
 /// A custom field of a payment link.
@@ -103,7 +104,7 @@ pub struct Link {
     pub account: Option<At<Name>>,
     /// The mode; the scenario's by default.
     pub mode: Option<ModeName>,
-    /// The expected refusal, such as 422.
+    /// The HTTP status of the expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -147,7 +148,7 @@ pub struct Invoice {
     pub account: Option<At<Name>>,
     /// The mode; the scenario's by default.
     pub mode: Option<ModeName>,
-    /// The expected refusal, such as 422.
+    /// The HTTP status of the expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -172,7 +173,7 @@ pub struct Send {
     /// The way to perform it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// The expected refusal, such as 429.
+    /// The HTTP status of the expected refusal, such as 429.
     pub refused: Option<u16>,
 }
 
@@ -182,9 +183,9 @@ from_shorthand!(Send { invoice: Name, by, refused });
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choose {
-    /// The invoice of the page.
+    /// The invoice of the page; either this or `link` is required.
     pub invoice: Option<At<Name>>,
-    /// The payment link of the page.
+    /// The payment link of the page; ignored if `invoice` is given.
     pub link: Option<At<Name>>,
     /// The coin.
     pub asset: AssetCode,
@@ -196,7 +197,7 @@ pub struct Choose {
     pub customer_email: Option<String>,
     /// The answers to the link's custom fields.
     pub custom_fields: Option<Vec<CustomFieldValue>>,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
@@ -209,7 +210,7 @@ pub struct Cancel {
     /// The way to perform it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 
@@ -227,7 +228,7 @@ pub struct Refund {
     pub reason: Option<String>,
     /// The transaction of the refund.
     pub txid: Option<String>,
-    /// The expected refusal, such as 422.
+    /// The HTTP status of the expected refusal, such as 422.
     pub refused: Option<u16>,
 }
 
@@ -240,7 +241,7 @@ pub struct Void {
     /// The way to perform it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub by: By,
-    /// The expected refusal, such as 409.
+    /// The HTTP status of the expected refusal, such as 409.
     pub refused: Option<u16>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::Read,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::mpsc,
     time::Duration,
@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Failure,
-    args::{EndpointMode, HandlerFormat, Try},
+    args::{DEFAULT_SETTLE_TIME, DEFAULT_TIME_LIMIT, EndpointMode, HandlerFormat, Try},
     command::{parse_http_url, random_seed},
     config::Config,
     files::{self, SETTINGS_MAX},
@@ -34,6 +34,8 @@ use crate::{
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum number of bytes that are read from a command's output.
 const OUTPUT_BYTES_MAX: u64 = 64 * 1024;
+/// The address that error messages suggest.
+const EXAMPLE_URL: &str = "http://127.0.0.1:3000/hooks";
 
 pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
     if args.list {
@@ -70,18 +72,19 @@ fn print_statements(format: HandlerFormat) {
 }
 
 fn plan(args: &Try, config: &Config) -> Result<HandlerPlan, Failure> {
-    let url = parse_http_url(args.url.as_deref().unwrap_or_default(), "http://127.0.0.1:3000/hooks")?;
+    let url = args.url.as_deref().expect("a URL is required without --list");
+    let url = parse_http_url(url, EXAMPLE_URL)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(Failure::usage("the address contains a user name or password; remove it"));
     }
     let dialect = config.dialect.clone();
     let secret = |name: &str| super::read_secret(name).map(Secret::new);
-    let statements: Vec<_> = statements().map(|statement| statement.id).collect();
+    let ids: Vec<_> = statements().map(|statement| statement.id).collect();
     if let Some(pattern) = args
         .only
         .iter()
         .chain(&args.skip)
-        .find(|pattern| !statements.iter().any(|id| conformance::handler::matches_pattern(pattern, id)))
+        .find(|pattern| !ids.iter().any(|id| conformance::handler::matches_pattern(pattern, id)))
     {
         return Err(Failure::usage(format!(
             "no statement matches `{pattern}`; `chargeproof receiver try --list` prints the names"
@@ -89,7 +92,7 @@ fn plan(args: &Try, config: &Config) -> Result<HandlerPlan, Failure> {
     }
     Ok(HandlerPlan {
         url,
-        secret: secret(args.secret_env.as_deref().unwrap_or_default())?,
+        secret: secret(args.secret_env.as_deref().expect("--secret-env is required without --list"))?,
         other_mode_secret: args.other_mode_secret_env.as_deref().map(secret).transpose()?,
         mode: match args.mode {
             EndpointMode::Live => Mode::Live,
@@ -107,7 +110,7 @@ fn plan(args: &Try, config: &Config) -> Result<HandlerPlan, Failure> {
         strict: args.strict,
         seed: args.seed.map_or_else(random_seed, Ok)?,
         time_limit: Duration::from_secs(args.time_limit),
-        action_timeout: Duration::from_secs(args.settle),
+        settle_time: Duration::from_secs(args.settle),
         ca_pem: args.cacert.as_deref().map(|path| files::text_of(path, SETTINGS_MAX)).transpose()?,
         interrupt: Interrupt::default(),
     })
@@ -130,36 +133,68 @@ fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
 }
 
 fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
-    let repeat_command = repeat_command(outcome, args);
+    let rerun_command = rerun_command(&outcome.url, args);
     let format = conformance::handler::Format::from(args.format);
     match args.format {
-        HandlerFormat::Text => terminal::print(render(outcome, format, Style::Colour, &repeat_command)),
-        _ => terminal::print_raw(&render(outcome, format, Style::Plain, &repeat_command)),
+        HandlerFormat::Text => terminal::print(render(outcome, format, Style::Colour, &rerun_command)),
+        _ => terminal::print_raw(&render(outcome, format, Style::Plain, &rerun_command)),
     }
     args.report.iter().try_for_each(|(format, path)| {
-        files::write_atomically(path, &render(outcome, (*format).into(), Style::Plain, &repeat_command))
+        files::write_atomically(path, &render(outcome, (*format).into(), Style::Plain, &rerun_command))
     })
 }
 
-/// Returns the command that repeats the run, without `--only`, which the report adds.
-fn repeat_command(outcome: &HandlerOutcome, args: &Try) -> String {
-    let mut line = format!("chargeproof receiver try {}", shell_quote(&outcome.url));
+/// Returns the command that repeats the run, in the same directory and with the same configuration file. The report adds
+/// `--only`.
+fn rerun_command(url: &str, args: &Try) -> String {
+    // Every field is named, so that the compiler reports a new option that is missing here.
+    let Try {
+        secret_env,
+        other_mode_secret_env,
+        mode,
+        acted,
+        prepare,
+        sample,
+        skip,
+        without,
+        strict,
+        seed,
+        time_limit,
+        settle,
+        header_prefix,
+        cacert,
+        // The address is given, `--only` is added, and the others do not change the run.
+        url: _,
+        only: _,
+        format: _,
+        report: _,
+        list: _,
+    } = args;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let other_than = |value: u64, default: u64| (value != default).then(|| value.to_string());
+    let list = |values: &[String]| (!values.is_empty()).then(|| values.join(","));
     let options = [
-        ("--secret-env", &args.secret_env),
-        ("--other-mode-secret-env", &args.other_mode_secret_env),
-        ("--acted", &args.acted),
-        ("--prepare", &args.prepare),
-        ("--header-prefix", &args.header_prefix),
+        ("--secret-env", secret_env.clone()),
+        ("--other-mode-secret-env", other_mode_secret_env.clone()),
+        ("--acted", acted.clone()),
+        ("--prepare", prepare.clone()),
+        ("--header-prefix", header_prefix.clone()),
+        ("--sample", path(sample)),
+        ("--skip", list(skip)),
+        ("--without", list(without)),
+        ("--seed", seed.map(|seed| seed.to_string())),
+        ("--time-limit", other_than(*time_limit, DEFAULT_TIME_LIMIT)),
+        ("--settle", other_than(*settle, DEFAULT_SETTLE_TIME)),
+        ("--cacert", path(cacert)),
+        ("--mode", (*mode == EndpointMode::Live).then(|| "live".to_owned())),
     ];
+    let mut line = format!("chargeproof receiver try {}", shell_quote(url));
     for (option, value) in options {
         if let Some(value) = value {
-            line.push_str(&format!(" {option} {}", shell_quote(value)));
+            line.push_str(&format!(" {option} {}", shell_quote(&value)));
         }
     }
-    if args.mode == EndpointMode::Live {
-        line.push_str(" --mode live");
-    }
-    if args.strict {
+    if *strict {
         line.push_str(" --strict");
     }
     line
@@ -239,4 +274,36 @@ fn run_user_command(option: &str, command: &str, objects: &TrialObjects) -> Resu
         return Err(format!("{option} ended with {status}"));
     }
     output.map_err(|_| format!("{option} printed something that is not UTF-8 text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command, Receiver};
+
+    #[track_caller]
+    fn check_rerun(options: &str, expected: &str) {
+        let prefix = format!("chargeproof receiver try {EXAMPLE_URL} --secret-env SECRET");
+        let line = format!("{prefix} {options}");
+        let Command::Receiver(Receiver::Try(args)) =
+            Cli::try_parse_from(line.split_whitespace()).unwrap().command
+        else {
+            panic!("`receiver try` is not parsed as itself")
+        };
+        assert_eq!(rerun_command(EXAMPLE_URL, &args), prefix + expected);
+    }
+
+    #[test]
+    fn the_rerun_command_has_every_option_that_changes_the_run() {
+        check_rerun("--only a --format json --report text=a.txt --mode test --time-limit 15 --settle 2", "");
+        for options in [
+            " --other-mode-secret-env OTHER --acted count --prepare order --header-prefix X-Shop",
+            " --sample charge.json --skip 'answers.*,acts.retry' --without acts --seed 7",
+            " --time-limit 3 --settle 4 --cacert ca.pem --mode live --strict",
+        ] {
+            check_rerun(&options.replace('\'', ""), options);
+        }
+    }
 }

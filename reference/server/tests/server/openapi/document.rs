@@ -12,7 +12,7 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 pub(crate) struct Document {
     /// The document as it is in the file.
     pub(crate) value: Value,
-    /// The document with closed response schemas, so that undocumented fields are errors.
+    /// The document with closed schemas, so that undocumented fields of requests, responses and webhooks are errors.
     closed: Value,
     validators: BTreeMap<String, Validator>,
 }
@@ -53,7 +53,8 @@ impl Document {
         all
     }
 
-    pub(crate) fn operation(&self, operation: &Operation) -> &Value {
+    /// Returns the object of an operation in the document.
+    pub(crate) fn definition(&self, operation: &Operation) -> &Value {
         &self.value["paths"][&operation.path][operation.method.to_lowercase()]
     }
 
@@ -110,7 +111,7 @@ impl Document {
         if !self.validators.contains_key(&pointer) {
             descend(&self.closed, path).ok_or_else(|| format!("the document has no schema at {pointer}"))?;
             let mut root = self.closed.clone();
-            root["$ref"] = format!("#{}", escape_in_uri(&pointer)).into();
+            root["$ref"] = format!("#{}", escape_braces(&pointer)).into();
             let validator = jsonschema::options()
                 .should_validate_formats(true)
                 .build(&root)
@@ -157,7 +158,8 @@ fn visit(node: &Value, inspect: &mut impl FnMut(&Map<String, Value>)) {
     }
 }
 
-/// Forbids undocumented fields in a schema and in those of its properties, items and alternatives.
+/// Forbids undocumented fields in a schema and in those of its properties and items, and in its alternatives if it
+/// names no properties itself.
 fn close(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else { return };
     let names_properties = map.contains_key("properties") || map.contains_key("allOf");
@@ -174,6 +176,7 @@ fn close(schema: &mut Value) {
                     property.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(close);
                 }
             }
+            // Next to properties, an alternative has only some of the fields. `unevaluatedProperties` above covers both.
             ("oneOf" | "anyOf", Value::Array(all)) if !names_properties => all.iter_mut().for_each(close),
             _ => {}
         }
@@ -203,6 +206,7 @@ fn pointer(path: &[String]) -> String {
     path.iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
-fn escape_in_uri(pointer: &str) -> String {
+/// Escapes the only characters of the document's paths that a URI does not allow.
+fn escape_braces(pointer: &str) -> String {
     pointer.replace('{', "%7B").replace('}', "%7D")
 }

@@ -139,7 +139,7 @@ fn is_closed(document: &Document, schema: &Value) -> bool {
 fn body_schemas_of_the_sandbox_forbid_unknown_fields() {
     let document = Document::read();
     for operation in document.operations().iter().filter(|operation| operation.path.starts_with("/sandbox")) {
-        if let Some(body) = document.operation(operation).get("requestBody") {
+        if let Some(body) = document.definition(operation).get("requestBody") {
             let schema = &body["content"]["application/json"]["schema"];
             assert!(is_closed(&document, schema), "{operation:?}");
         }
@@ -152,7 +152,7 @@ fn operation_ids_are_unique() {
     let operations = document.operations();
     let names: BTreeSet<_> = operations
         .iter()
-        .map(|operation| document.operation(operation)["operationId"].as_str().expect("a name"))
+        .map(|operation| document.definition(operation)["operationId"].as_str().expect("a name"))
         .collect();
     assert_eq!(names.len(), operations.len());
 }
@@ -163,7 +163,7 @@ fn responses_have_types_that_client_generators_support() {
     let document = Document::read();
     for operation in document.operations() {
         let responses =
-            document.operation(&operation)["responses"].as_object().expect("the operation has responses");
+            document.definition(&operation)["responses"].as_object().expect("the operation has responses");
         let types = responses.values().filter_map(|response| response["content"].as_object());
         for kind in types.flat_map(serde_json::Map::keys) {
             let is_supported = matches!(&**kind, "application/json" | "application/octet-stream");

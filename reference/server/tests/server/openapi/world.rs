@@ -95,7 +95,7 @@ impl CheckedWorld {
     /// every response.
     #[track_caller]
     fn check_headers(&self, operation: &Operation, response: &Response) {
-        let documented = &self.document.operation(operation)["responses"][response.status.to_string()];
+        let documented = &self.document.definition(operation)["responses"][response.status.to_string()];
         let documented = match documented.get("$ref").and_then(Value::as_str) {
             Some(reference) => {
                 self.document.value.pointer(&reference[1..]).expect("the reference has a target")
