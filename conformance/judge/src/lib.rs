@@ -27,6 +27,7 @@ mod observe;
 mod paging;
 mod parsed_deliveries;
 mod persistent_failures;
+mod record_order;
 mod second_key;
 mod status_names;
 mod subjects;

@@ -16,6 +16,7 @@ mod objects;
 mod pages;
 mod payments;
 mod persistent_failures;
+mod record_order;
 mod second_key;
 mod similar_values;
 mod status_names;
