@@ -301,8 +301,8 @@ fn judge_joined(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns `true` if the rows of a page equal those of the next long pages, which have another total: the total of the page
-/// was counted before a record was created, and its rows were read afterwards.
+/// Returns `true` if the rows of a page equal those of the next long pages, which have another total: the total of the
+/// page was counted before a record was created, and its rows were read afterwards.
 fn matches_later_read(views: &[PageView<'_>], view: &PageView<'_>, from: u64, size: u64) -> bool {
     let mut reads = first_long_page_reads(views, view.request.list, view.mode);
     let later = reads.find(|later| later.number() > view.number());

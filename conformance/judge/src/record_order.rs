@@ -72,8 +72,9 @@ pub(super) struct OmittedRecord<'s> {
     pub(super) listed_at: &'s str,
 }
 
-/// Returns a record that a page omits: an earlier page without filters, one of `long_pages`, contains it, and this page has
-/// newer and older ones. An end of the list counts as a neighbor, but new records may be missing at its head for a minute.
+/// Returns a record that a page omits: an earlier page without filters, one of `long_pages`, contains it, and this page
+/// has newer and older ones. An end of the list counts as a neighbor, but new records may be missing at its head for a
+/// minute.
 pub(super) fn omitted_record<'s>(
     views: &[PageView<'_>],
     long_pages: &[IdentifiedPage<'s, '_>],
@@ -143,8 +144,8 @@ fn is_old(row: &Value, view: &PageView<'_>) -> bool {
     times.is_some_and(|(recorded_at, responded_at)| recorded_at + LIST_DELAY_MAX <= responded_at)
 }
 
-/// Returns `true` if the filters of a page select a record in every valid interpretation. A status must have been the same
-/// for a long time, and in the next read of the list.
+/// Returns `true` if the filters of a page select a record in every valid interpretation. A status must have been the
+/// same for a long time, and in the next read of the list.
 fn is_selected(views: &[PageView<'_>], view: &PageView<'_>, row: &Value, pairs: &ChargeInvoices) -> bool {
     let list = view.request.list;
     let matches = |row: &Value, (name, value): &(String, String)| {

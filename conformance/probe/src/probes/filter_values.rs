@@ -134,8 +134,8 @@ impl FilterValues {
     }
 
     /// Returns the further requests of a burst: the second page of each filter by number, one filter with the default
-    /// page size, all other types and statuses in the lists, and with the default page size the events of the oldest objects
-    /// and of objects with events of every type.
+    /// page size, all other types and statuses in the lists, and with the default page size the events of the oldest
+    /// objects and of objects with events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
         let mut single_filters: Vec<_> = self.requests().into_iter().flatten().collect();
         single_filters.retain(|request| request.filters.len() == 1);
