@@ -14,11 +14,12 @@ use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose,
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PageView, comparable_groups, first_long_pages_around, may_be_limited, modes_share_codes,
-    page_must_exist, readable_pages, with_article,
+    FullList, PER_PAGE_DEFAULT, PageView, comparable_groups, first_long_pages_around, may_be_limited,
+    modes_share_codes, page_must_exist, readable_pages, with_article,
 };
 use crate::check::{Check, Mismatch};
 use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before, recorded_at, response_date};
+use crate::record_order::{long_pages, omitted_record};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -218,8 +219,30 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
     Ok(())
 }
 
+/// Checks that no page with these filters omits a record that they select.
+fn check_none_omitted(
+    recording: &Recording,
+    is_judged: impl Fn(&PageRequest) -> bool,
+) -> Result<(), CheckError> {
+    let (views, pairs) = (readable_pages(recording), ChargeInvoices::from_recording(recording));
+    let long_pages = long_pages(&views);
+    for view in views.iter().filter(|view| is_judged(&view.request)) {
+        if let Some(omitted) = omitted_record(&views, &long_pages, view, &pairs) {
+            let expected = format!("{} for {}, as at {}", omitted.id, filters_text(view), omitted.listed_at);
+            let actual = format!("{} others, but not this one", view.rows().len());
+            return Err(CheckError::violation(view.number(), expected, actual));
+        }
+    }
+    Ok(())
+}
+
+fn has_only_filter(request: &PageRequest, name: &str) -> bool {
+    matches!(&request.filters[..], [(filter, _)] if filter == name)
+}
+
 fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
     check_not_refused(recording, List::Events, name)?;
+    check_none_omitted(recording, |request| has_only_filter(request, name))?;
     let pairs = &ChargeInvoices::from_recording(recording);
     let mut judged = false;
     for views in &comparable_groups(recording) {
@@ -267,8 +290,9 @@ fn check_page(
     let shown = view.page.rows()?;
     let wrong_total =
         |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
-    let (preceding_pages, size) = (view.request.page.unwrap_or(1).saturating_sub(1), view.request.per_page);
-    let is_all_on_one_page = preceding_pages == 0 && size.is_some_and(|size| (shown.len() as u64) < size);
+    let preceding_pages = view.request.page.unwrap_or(1).saturating_sub(1);
+    let size = view.request.per_page.or_else(|| view.page.meta_number("per_page"))?;
+    let is_all_on_one_page = preceding_pages == 0 && (shown.len() as u64) < size;
     if is_all_on_one_page && total != shown.len() as u64 {
         return wrong_total(shown.len() as u64);
     }
@@ -292,7 +316,7 @@ fn check_page(
     }
     // The order can be compared only if all records have identifiers.
     let have_ids = selections.iter().flatten().all(|row| id_or_code(row).is_some());
-    if let Some(size) = size.filter(|_| have_ids && changed_count == 0) {
+    if have_ids && changed_count == 0 {
         let [from, size] = [preceding_pages.saturating_mul(size), size]
             .map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         let mismatch_with = |rows: &[&Value]| {
@@ -376,6 +400,7 @@ fn judge_status_filter(recording: &Recording) -> CheckResult {
         judge_shown_fields(&LISTS.into_iter().flat_map(filtered_pages).collect::<Vec<_>>(), "status");
     LISTS.into_iter().try_for_each(|list| check_unused_value(recording, list, "status"))?;
     check_unchanged_objects_are_listed(recording)?;
+    check_none_omitted(recording, |request| has_only_filter(request, "status"))?;
     outcome
 }
 
@@ -416,6 +441,7 @@ fn check_unchanged_objects_are_listed(recording: &Recording) -> Result<(), Check
 
 fn judge_payment_link_filter(recording: &Recording) -> CheckResult {
     check_not_refused(recording, List::Charges, "payment_link")?;
+    check_none_omitted(recording, |request| has_only_filter(request, "payment_link"))?;
     let comparable_groups = comparable_groups(recording);
     let mut is_judged_by_events = false;
     for views in &comparable_groups {
@@ -495,8 +521,8 @@ fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &st
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
     // A missing code proves nothing if rows have no codes, or if the page may not be the whole list.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
-    let is_partial =
-        view.request.page.is_some() || view.request.per_page.is_none_or(|size| rows.len() as u64 >= size);
+    let size = view.request.per_page.unwrap_or(PER_PAGE_DEFAULT);
+    let is_partial = view.request.page.is_some() || rows.len() as u64 >= size;
     codes.find(|code| shows_codes && !is_partial && !has_code(code)).map(str::to_owned)
 }
 
@@ -527,6 +553,7 @@ fn filters_text(view: &PageView<'_>) -> String {
 
 /// Judges the rows and totals of pages with two or more filters.
 fn judge_combined(recording: &Recording) -> CheckResult {
+    check_none_omitted(recording, |request| request.filters.len() > 1)?;
     let pairs = &ChargeInvoices::from_recording(recording);
     let views = readable_pages(recording);
     let mut judged = BTreeSet::new();

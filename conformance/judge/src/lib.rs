@@ -31,6 +31,7 @@ mod observe;
 mod paging;
 mod parsed_deliveries;
 mod persistent_failures;
+mod record_order;
 mod repeated_events;
 mod second_key;
 mod status_names;

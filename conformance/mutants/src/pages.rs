@@ -257,6 +257,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.invoice",
         "filters.total",
         "filters.type",
+        "paging.newest_first",
         "paging.links_lead",
         "paging.links_keep_filters",
         "paging.length",

@@ -19,6 +19,7 @@ mod objects;
 mod pages;
 mod payments;
 mod persistent_failures;
+mod record_order;
 mod repeated_events;
 mod second_key;
 mod similar_values;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    Page, lists_charge, names_invoice, page_request, payment_link_code, text_at,
+    Page, event_charge_codes, lists_charge, names_invoice, page_request, payment_link_code, text_at,
 };
 use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording};
 
@@ -110,7 +110,10 @@ impl FilterValues {
             request(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
             request(List::Events, type_and_object(events, "charge")),
             request(List::Events, type_and_object(events, "invoice")),
-            request(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
+            request(
+                List::Events,
+                unrelated_pair(events).or_else(|| charge_and_invoice(events).map(|(_, pair)| pair)),
+            ),
             request(List::Events, all_three()),
             request(List::Charges, status_and_link(events)),
         ]
@@ -131,8 +134,8 @@ impl FilterValues {
     }
 
     /// Returns the further requests of a burst: the second page of each filter by number, one filter with the default
-    /// page size, all other types and statuses in the lists, and the events of the oldest objects and of objects with
-    /// events of every type.
+    /// page size, all other types and statuses in the lists, and with the default page size the events of the oldest
+    /// objects and of objects with events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
         let mut single_filters: Vec<_> = self.requests().into_iter().flatten().collect();
         single_filters.retain(|request| request.filters.len() == 1);
@@ -160,18 +163,23 @@ impl FilterValues {
             let values = values_of_every_type(&self.events, [name, "code"]);
             values.into_iter().map(move |code| (List::Events, name, code))
         };
-        let values = values(List::Events, "type")
+        let listed_values = values(List::Events, "type")
             .chain(values(List::Charges, "status"))
             .chain(values(List::Invoices, "status"))
-            .chain(of_every_type("charge"))
+            .map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG_PAGE_SIZE));
+        // An object has few events, so that the default page size suffices.
+        let objects = of_every_type("charge")
             .chain(of_every_type("invoice"))
             .chain(oldest(List::Events, "charge", ["charge", "code"]))
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
-            .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
-        let requests =
-            values.map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG_PAGE_SIZE));
-        for request in requests {
-            if !single_filters.contains(&request) && !further.contains(&request) {
+            .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]))
+            .map(|(list, name, value)| {
+                with_default_size(&filtered_request(list, &[(name, value)], LONG_PAGE_SIZE))
+            });
+        for request in listed_values.chain(objects) {
+            let has_same_filters =
+                |other: &PageRequest| (other.list, &other.filters) == (request.list, &request.filters);
+            if !single_filters.iter().any(has_same_filters) && !further.contains(&request) {
                 further.push(request);
             }
         }
@@ -287,6 +295,27 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
     Some((kind, vec![("charge", charge.to_owned()), ("invoice", invoice.to_owned())]))
 }
 
+/// Returns a charge that belongs to one invoice, and another invoice that has other charges. No event matches both
+/// filters, even if each of them includes the events of related objects.
+fn unrelated_pair(events: &[Value]) -> Option<Filters> {
+    let mut charges_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for event in events {
+        if let (Some(invoice), Some(charges)) =
+            (text_at(event, &["invoice", "code"]), event_charge_codes(event))
+        {
+            charges_of.entry(invoice).or_default().extend(charges);
+        }
+    }
+    charges_of.retain(|_, charges| !charges.is_empty());
+    let has_events =
+        |charge: &str| events.iter().any(|event| text_at(event, &["charge", "code"]) == Some(charge));
+    charges_of.values().flatten().filter(|charge| has_events(charge)).find_map(|charge| {
+        let is_unrelated = |(_, charges): &(&&str, &BTreeSet<&str>)| !charges.contains(charge);
+        let (invoice, _) = charges_of.iter().find(is_unrelated)?;
+        Some(vec![("charge", (*charge).to_owned()), ("invoice", (*invoice).to_owned())])
+    })
+}
+
 /// Returns a status and a payment link, preferably ones that select different charges.
 fn status_and_link(events: &[Value]) -> Option<Filters> {
     let pair_of = |event: &Value| {
@@ -348,6 +377,19 @@ mod tests {
     }
 
     #[test]
+    fn an_unrelated_pair_is_a_charge_and_another_invoice_with_charges() {
+        let invoice = |code: &str, charges: &[&str]| {
+            event("invoice.paid", &Value::Null, &json!({ "code": code, "charges": charges }))
+        };
+        let charge = |code: &str| event("charge.paid", &json!({ "code": code }), &Value::Null);
+        let check = |events: &[Value], expected| check_filters(unrelated_pair(events), expected);
+        check(&[charge("c1"), invoice("i1", &["c1"]), invoice("i2", &["c2"])], "charge=c1&invoice=i2");
+        check(&[charge("c1"), invoice("i1", &["c1"]), invoice("i2", &[])], "");
+        check(&[charge("c1"), invoice("i1", &["c1"]), invoice("i2", &["c1", "c2"])], "");
+        check(&[charge("c3"), invoice("i1", &["c1"]), invoice("i2", &["c2"])], "");
+    }
+
+    #[test]
     fn events_of_every_type_are_requested_by_few_objects() {
         let events =
             [("paid", "c3"), ("expired", "c2"), ("expired", "c1"), ("paid", "c0"), ("created", "c0")]
@@ -377,7 +419,7 @@ mod tests {
             "events?type=charge.paid&per_page=100",
             "charges?status=open&per_page=100",
             "charges?status=paid&per_page=100",
-            "events?charge=c0&per_page=100",
+            "events?charge=c0",
         ];
         assert_eq!(found, expected.map(|expected| format!("/v1/{expected}")));
     }
