@@ -12,9 +12,8 @@ use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::account_profile::{check_accepted_assets_are_stable, judge_profile};
-use super::evidence::{PageView, missing_response, readable_pages};
+use super::evidence::{PageView, missing_response, readable_pages, recorded_at, response_date};
 use crate::check::Check;
-use crate::diff::{recorded_at, response_date};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("account.served", &[Group::Account], judge_served),

@@ -2,13 +2,13 @@
 //! values, and the times after which all representations must agree.
 
 use serde_json::Value;
-use time::{Duration, OffsetDateTime};
+use time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{parse_http_date, parse_utc, text_at};
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{Exchange, List};
 
-use crate::evidence::PageView;
+use crate::evidence::{PageView, read_at, recorded_at};
 
 /// The two members of an event that contain an object, each with the fields to compare.
 type Fields = [(&'static str, &'static [&'static str]); 2];
@@ -95,21 +95,11 @@ pub(crate) fn first_contradiction(
     })
 }
 
-/// Returns the time at which an event was recorded.
-pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
-    parse_utc(text_at(row, &["created_at"])?)
-}
-
 /// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute,
 /// as between two time zones.
 pub(crate) fn time_zone_difference(difference: Duration) -> Option<i64> {
     let hours = (difference + Duration::minutes(30)).whole_minutes().div_euclid(60);
     (hours != 0 && (difference - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)
-}
-
-/// Returns the `Date` header of a response.
-pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
-    exchange.response().and_then(|response| parse_http_date(response.header("date")?))
 }
 
 /// Returns `true` if the newest listed event with the charge and invoice of `event` was recorded more than
@@ -127,6 +117,6 @@ pub(crate) fn is_unchanged_before(
     let of_object = events.flat_map(PageView::rows).filter(|row| codes(row) == codes(event));
     let newest = of_object.filter_map(recorded_at).max();
     newest
-        .zip(response_date(exchange))
+        .zip(read_at(views, exchange))
         .is_some_and(|(newest, responded_at)| newest + CONSISTENCY_TIME < responded_at)
 }

@@ -16,9 +16,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{
     IMMUTABLE_FIELDS, STATE_FIELDS, TEXT_FIELDS, contradict, contradict_in_field, first_contradiction,
-    is_unchanged_before, recorded_at, time_zone_difference,
+    is_unchanged_before, time_zone_difference,
 };
-use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, readable_pages};
+use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, readable_pages, recorded_at};
 use super::parsed_deliveries::{is_uuid, member_text};
 use crate::check::{Check, Mismatch};
 use crate::event_copies::check_copies;

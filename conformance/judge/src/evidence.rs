@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{self, Page, declares_json, page_request};
+use conformance_model::reading::{
+    self, Page, declares_json, page_request, parse_http_date, parse_utc, text_at,
+};
 use conformance_model::recording::{
     Burst, Caller, Exchange, List, PageRequest, Purpose, ReceivedResponse, Recording,
 };
@@ -22,6 +25,9 @@ pub(super) struct PageView<'a> {
     pub(super) mode: Mode,
     pub(super) request: PageRequest,
     pub(super) page: Page,
+    /// The `Date` of the response. Without it, the time of the newest event in this and all earlier pages, which is not
+    /// later than the read.
+    pub(super) read_at: Option<OffsetDateTime>,
 }
 
 /// The numbers in the `meta` of a page: `current_page`, `per_page` and `total`.
@@ -144,24 +150,47 @@ pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
 /// Returns all readable pages, including those of bursts and of reads while records are created. The numbers of a
 /// single page must be consistent in any case.
 pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
-    recording.exchanges.iter().filter_map(page_view).collect()
+    let mut views: Vec<_> = recording.exchanges.iter().filter_map(page_view).collect();
+    let mut newest = None;
+    for view in &mut views {
+        if view.read_at.is_none() {
+            let events = view.rows().iter().filter(|_| view.request.list == List::Events);
+            newest = newest.max(events.filter_map(recorded_at).max());
+            view.read_at = newest;
+        }
+    }
+    views
+}
+
+/// Returns the time at which an event was recorded.
+pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
+    parse_utc(text_at(row, &["created_at"])?)
+}
+
+/// Returns the `Date` header of a response.
+pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
+    exchange.response().and_then(|response| parse_http_date(response.header("date")?))
+}
+
+/// Returns the time of a response by its `Date`, or else the time of the last page up to it.
+pub(super) fn read_at(views: &[PageView<'_>], exchange: &Exchange) -> Option<OffsetDateTime> {
+    let earlier = || views.iter().filter(|view| view.number() <= exchange.number);
+    response_date(exchange).or_else(|| earlier().next_back()?.read_at)
 }
 
 /// Returns the readable pages in groups that may be compared: those requested for comparison, and those of each burst.
 /// Records may change in the minute between two groups.
 pub(super) fn comparable_groups(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
     let mut groups: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
-    for exchange in &recording.exchanges {
-        let group = match exchange.purpose {
+    for view in readable_pages(recording) {
+        let group = match view.exchange.purpose {
             Purpose::Page(_) => 0,
             Purpose::Burst(Burst::UntilRefused { series } | Burst::ConcurrentLiveKey { series }) => {
                 series.saturating_add(1)
             }
             _ => continue,
         };
-        if let Some(view) = page_view(exchange) {
-            groups.entry(group).or_default().push(view);
-        }
+        groups.entry(group).or_default().push(view);
     }
     groups.into_values().collect()
 }
@@ -273,7 +302,7 @@ fn page_view(exchange: &Exchange) -> Option<PageView<'_>> {
     let request = page_request(exchange)?;
     let page = Page::from_exchange(exchange)
         .filter(|page| request.has_allowed_size() && !shows_last_page(page, &request))?;
-    Some(PageView { exchange, mode, request, page })
+    Some(PageView { exchange, mode, request, page, read_at: response_date(exchange) })
 }
 
 /// Returns `true` if the request was for a page past the end of the list and the response has an

@@ -15,10 +15,10 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
     FullList, PER_PAGE_DEFAULT, PageView, comparable_groups, first_long_pages_around, may_be_limited,
-    modes_share_codes, page_must_exist, readable_pages, with_article,
+    modes_share_codes, page_must_exist, readable_pages, recorded_at, with_article,
 };
 use crate::check::{Check, Mismatch};
-use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before, recorded_at, response_date};
+use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before};
 use crate::record_order::{long_pages, omitted_record};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
@@ -510,7 +510,7 @@ fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &st
     // A new charge may take a minute to be listed.
     let must_be_listed = |row: &Value| {
         recorded_at(row)
-            .zip(response_date(view.exchange))
+            .zip(view.read_at)
             .is_none_or(|(recorded_at, responded_at)| recorded_at + LIST_DELAY_MAX <= responded_at)
     };
     let is_of_link =

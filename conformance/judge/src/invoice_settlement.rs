@@ -12,8 +12,7 @@ use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
-use crate::diff::recorded_at;
-use crate::evidence::{FullList, first_long_page_reads, readable_pages};
+use crate::evidence::{FullList, first_long_page_reads, readable_pages, recorded_at};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 

@@ -16,8 +16,8 @@ use conformance_model::recording::{Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
-use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS, response_date};
-use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads};
+use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS};
+use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at};
 use crate::final_statuses;
 use crate::object_history;
 use crate::repeated_events;
@@ -45,7 +45,7 @@ fn has_type(event: &Value, kind: &str) -> bool {
 /// Returns the time up to which all records are visible in a list: a minute before the `Date` of its response or the
 /// newest event.
 fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
-    let date = response_date(later.exchange);
+    let date = later.read_at;
     let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
     let latest = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
@@ -55,7 +55,7 @@ fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
 /// Returns `true` if no event was recorded in the ten minutes before the response `since` and none
 /// afterwards, by the last read of the first long page of events. `false` if this read precedes `since`.
 pub(super) fn has_no_recent_events(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
-    let date = since.and_then(response_date);
+    let date = since.and_then(|since| read_at(views, since));
     let last_page = first_long_page_reads(views, List::Events, mode).next_back();
     let later_page = last_page.filter(|view| since.is_some_and(|since| view.number() > since.number));
     let newest =
@@ -74,8 +74,7 @@ fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) 
     let comparable_groups = comparable_groups(recording);
     let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
-            && response_date(view.exchange)
-                .is_some_and(|read_at| time_at(row, "created_at") > Some(read_at - LIST_DELAY_MAX))
+            && view.read_at.is_some_and(|read_at| time_at(row, "created_at") > Some(read_at - LIST_DELAY_MAX))
     };
     let pages = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
     let has_needed_members = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());

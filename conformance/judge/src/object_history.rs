@@ -12,9 +12,11 @@ use conformance_model::verdict::CheckError;
 
 use crate::diff::{
     CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict,
-    contradict_in_field, first_contradiction, recorded_at, response_date,
+    contradict_in_field, first_contradiction,
 };
-use crate::evidence::{FullList, PageView, comparable_groups, first_long_page_reads, readable_pages};
+use crate::evidence::{
+    FullList, PageView, comparable_groups, first_long_page_reads, readable_pages, recorded_at,
+};
 
 /// The maximum delay between a timed change and its event: a job may record the expiry of a charge later.
 pub(super) const EVENT_DELAY_MAX: Duration = Duration::days(1);
@@ -81,7 +83,7 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
         };
         let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
         // The `Date` may be wrong or from a cache; then the newest event counts.
-        let read_at = response_date(first.exchange).filter(|date| Some(*date) >= newest).or(newest);
+        let read_at = first.read_at.filter(|date| Some(*date) >= newest).or(newest);
         let events = list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at });
         found.extend(group_by_object(views, mode, events));
     }
@@ -530,18 +532,15 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
 /// Returns `true` if the status of an object in its newest event cannot have changed without an event before a page was read:
 /// the event is so old that an expiry would be recorded. An unpaid invoice may become overdue without an event.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
-    let is_old = recorded_at(event)
-        .zip(response_date(view.exchange))
-        .is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
+    let is_old = recorded_at(event).zip(view.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
 }
 
 /// Returns `true` if a listed object has the status of its newest event, which all copies of the object must show by now.
 fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -> bool {
     let status = text_at(row, &["status"]);
-    let is_consistent = recorded_at(event)
-        .zip(response_date(view.exchange))
-        .is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
+    let is_consistent =
+        recorded_at(event).zip(view.read_at).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
     is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
 }
 

@@ -15,8 +15,8 @@ use conformance_model::reading::text_at;
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{LISTED_KINDS, recorded_at, response_date};
-use crate::evidence::{PageView, readable_pages};
+use crate::diff::LISTED_KINDS;
+use crate::evidence::{PageView, readable_pages, recorded_at, response_date};
 use crate::object_history::{EVENT_DELAY_MAX, ListedEvent, ObjectHistory, recent_histories};
 
 /// The fewest objects that show a fault. The status of a single one may have changed at the same moment.
@@ -110,7 +110,7 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
                     continue;
                 }
                 let Some(kind) = missing_type(member, row, history) else { continue };
-                let is_old = has_old_events(history, response_date(view.exchange));
+                let is_old = has_old_events(history, view.read_at);
                 let is_list_new = kind != "charge.expired" && shows_later_events(views, view, history);
                 if (is_old || is_list_new) && reported_codes.insert(code) {
                     let missing = if is_old { &mut missing } else { &mut missing_in_new_list };

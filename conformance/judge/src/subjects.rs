@@ -12,8 +12,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use crate::check::Mismatch;
-use crate::diff::recorded_at;
-use crate::evidence::readable_pages;
+use crate::evidence::{readable_pages, recorded_at};
 use crate::parsed_deliveries::{no_delivery_with, received_deliveries};
 
 /// A charge or an invoice, and its source.

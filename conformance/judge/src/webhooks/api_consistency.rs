@@ -17,9 +17,8 @@ use super::NEEDS;
 use super::delivered_copies::{DeliveredEvent, check_copies, check_unpaid};
 use super::objects::check_zone;
 use crate::check::Check;
-use crate::diff::{
-    IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, first_contradiction, recorded_at,
-};
+use crate::diff::{IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, first_contradiction};
+use crate::evidence::recorded_at;
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries,
 };

@@ -17,7 +17,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::Check;
-use crate::diff::recorded_at;
+use crate::evidence::recorded_at;
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
 
 /// The probes that cause deliveries, and the lists, which show the new events.

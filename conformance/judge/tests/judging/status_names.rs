@@ -68,6 +68,23 @@ fn check_listed(list: List, status: &str, kind: &str, read_on: &str, expected: &
 }
 
 #[test]
+fn events_date_a_list_without_a_date() {
+    let histories = ["a1", "a2"].map(|code| history("invoice", code, "sent", "voided"));
+    let [newer, older] = [0, 1].map(|index| histories.each_ref().map(|history| history[index].clone()));
+    let request = PageRequest { list: List::Invoices, per_page: Some(100), ..events_request(None, 100) };
+    let listed = json!([{ "code": "a2", "status": "voided" }, { "code": "a1", "status": "voided" }]);
+    for (newest, expected) in [("2026-02-06T10:00:00Z", "fail"), ("2026-02-01T10:30:00Z", "not judged")] {
+        let mut latest = event("charge", "ch1", "created", "open", 0);
+        latest["created_at"] = json!(newest);
+        let earlier = page(events_request(None, 1), &json!([latest]), [1, 5, 1, 5]);
+        let listed = page(request.clone(), &listed, [1, 1, 100, 2]);
+        let rows = [&[latest][..], &newer, &older].concat();
+        let events = page(events_request(None, 100), &json!(rows), [1, 1, 100, 5]);
+        check(&recording(vec![earlier, listed, events]), "events.recorded", expected);
+    }
+}
+
+#[test]
 fn a_listed_status_has_its_event() {
     let (later, same_day) = ("Fri, 06", "Sun, 01");
     check_listed(List::Invoices, "voided", "sent", later, "fail");
