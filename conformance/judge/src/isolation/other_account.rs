@@ -35,16 +35,17 @@ pub(super) fn judge_other_account(recording: &Recording) -> CheckResult {
     let Caller::Own(mode) = event_read.caller else {
         return Err(missing_response(Some(event_read), "an event of the other account, with an own key"));
     };
-    if account.response().map(|response| &response.body)
-        == recording.account_exchange(mode).and_then(Exchange::response).map(|response| &response.body)
-    {
+    let own_account = recording.account_exchange(mode);
+    let is_own_body = account.response().map(|response| &response.body)
+        == own_account.and_then(Exchange::response).map(|response| &response.body);
+    if is_own_body || account_id(account).is_some_and(|id| own_account.and_then(account_id) == Some(id)) {
         if has_other_events(recording, mode) {
             let expected =
                 "another account than that of the own keys, because the other key lists other events";
             return Err(CheckError::violation(account.number, expected, "the account of the own key"));
         }
         return Err(CheckError::unjudged(
-            "the account of the other key has the same data as that of the own key",
+            "the account of the other key has the same data or id as that of the own key",
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account with another display name; if it is one already, \
              the service returns the wrong account for it",
         ));
@@ -55,6 +56,16 @@ pub(super) fn judge_other_account(recording: &Recording) -> CheckResult {
         Some(400..500) => check_nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
         _ => Err(CheckError::violation(event_read.number, "a refusal", event_read.summary())),
     }
+}
+
+/// The minimum length of an id of an account. A shorter one may be counted in each account's own database.
+const ACCOUNT_ID_LENGTH_MIN: usize = 8;
+
+/// Returns the `id` of the account in a response, in an envelope or not, if it is long enough to be unique.
+fn account_id(exchange: &Exchange) -> Option<String> {
+    let body = exchange.response()?.body.json()?;
+    let id = text_at(&body, &["data", "id"]).or_else(|| text_at(&body, &["id"]))?;
+    (id.len() >= ACCOUNT_ID_LENGTH_MIN).then(|| id.to_owned())
 }
 
 /// Checks that no filter by a charge of the other account, no list and no single charge shows objects of that account.
