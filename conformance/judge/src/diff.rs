@@ -48,7 +48,9 @@ fn parse_number(text: &str) -> Option<(&str, usize)> {
 /// empty text contradicts no other, and neither do values of two kinds: other statements judge invalid values.
 pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     if let (Value::Number(first), Value::Number(second)) = (first, second) {
-        return first.as_f64() != second.as_f64();
+        let (first, second) = (first.to_string(), second.to_string());
+        let numbers = parse_number(&first).zip(parse_number(&second));
+        return numbers.is_some_and(|((first, _), (second, _))| first != second);
     }
     let (Value::String(first), Value::String(second)) = (first, second) else { return false };
     match ((parse_utc(first), parse_utc(second)), (parse_number(first), parse_number(second))) {
@@ -64,6 +66,25 @@ pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
 pub(crate) fn contradict_as_written(_: &str, first: &Value, second: &Value) -> bool {
     let decimals = |value: &Value| value.as_str().and_then(parse_number).map(|(_, decimals)| decimals);
     decimals(first) == decimals(second) && contradict(first, second)
+}
+
+/// Like [`contradict`], but a number with fewer decimals may be the other one, rounded. Redaction changes this relation.
+pub(crate) fn contradict_unless_rounded(_: &str, first: &Value, second: &Value) -> bool {
+    let number = |value: &'_ Value| value.as_str().and_then(parse_number).map(|(text, _)| text.to_owned());
+    let (Some(first_number), Some(second_number)) = (number(first), number(second)) else {
+        return contradict(first, second);
+    };
+    let decimals = |text: &str| text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let places = decimals(&first_number).min(decimals(&second_number));
+    let truncated = |text: &str| -> Option<u128> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        format!("{whole}{:0<places$}", decimals.get(..places).unwrap_or(decimals)).parse().ok()
+    };
+    let is_rounded = decimals(&first_number) != decimals(&second_number)
+        && truncated(&first_number)
+            .zip(truncated(&second_number))
+            .is_none_or(|(first, second)| first.abs_diff(second) <= 1);
+    !is_rounded && contradict(first, second)
 }
 
 /// Returns `true` if one of two values of `paid_at` is null and the other a string.
@@ -119,4 +140,32 @@ pub(crate) fn is_unchanged_before(
     newest
         .zip(read_at(views, exchange))
         .is_some_and(|(newest, responded_at)| newest + CONSISTENCY_TIME < responded_at)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rounded_amount_is_no_contradiction() {
+        for (first, second, expected) in [
+            ("13.200000000000000000", "13.2", false),
+            ("13.200000000000000000", "6.6", true),
+            ("0.319752399999616298", "0.3197524", false),
+            ("0.319752399999616298", "0.3197", false),
+            ("0.319752399999616298", "0.3199", true),
+            ("10", "11.00", true),
+            ("10", "10.4", false),
+            ("10", "12.4", true),
+            ("text", "other", true),
+            ("10", "text", false),
+        ] {
+            for (first, second) in [(first, second), (second, first)] {
+                let contradicts = contradict_unless_rounded("", &json!(first), &json!(second));
+                assert_eq!(contradicts, expected, "{first} {second}");
+            }
+        }
+    }
 }

@@ -17,7 +17,9 @@ use super::NEEDS;
 use super::delivered_copies::{DeliveredEvent, check_copies, check_unpaid};
 use super::objects::check_zone;
 use crate::check::Check;
-use crate::diff::{IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, first_contradiction};
+use crate::diff::{
+    IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, contradict_unless_rounded, first_contradiction,
+};
 use crate::evidence::recorded_at;
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries,
@@ -87,10 +89,12 @@ impl<'a> ApiEvents<'a> {
         let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
         let listed = text_at(event, &["id"]).and_then(|id| self.listed_events[&mode].get(id));
         let listed = listed.filter(|row| is_newest_of_charge(row) && is_same_state(row));
+        let contradicts =
+            if self.recording.exact_amounts { contradict_unless_rounded } else { contradict_as_written };
         let compared = [(Some(event), IMMUTABLE_FIELDS), (listed, RECEIVED)];
         compared.into_iter().find_map(|(shown, fields)| {
             let shown = shown?;
-            let (member, name) = first_contradiction(shown, sent, &fields, contradict_as_written)?;
+            let (member, name) = first_contradiction(shown, sent, &fields, contradicts)?;
             Some((member, name, shown[member][name].to_string()))
         })
     }
