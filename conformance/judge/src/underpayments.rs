@@ -5,6 +5,7 @@
 //! payment of less than half does not pay a charge, and if one shortfall is underpaid, a larger one is not paid.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use time::OffsetDateTime;
@@ -19,6 +20,7 @@ use crate::check::Check;
 use crate::diff::contradict_as_written;
 use crate::evidence::readable_pages;
 use crate::object_history::{ListedEvent, ONE_PAYMENT_TYPES, ObjectHistory, recent_histories};
+use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -64,6 +66,7 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
         })
     };
     check_full_payments(charges())?;
+    check_delivered(recording)?;
     let mut judged = false;
     for history in charges() {
         let shown = history.of_type("charge.underpaid").filter(|event| history.shows_own_state(event));
@@ -118,6 +121,35 @@ fn check_full_payments<'a>(charges: impl Iterator<Item = &'a ObjectHistory<'a>>)
                 fully_paid.len() - 1,
                 underpaid.id()
             ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The minimum number of charges that are delivered as underpaid with the full amount, for a violation. A delivery that was
+/// sent late may contain a later state of its charge.
+const DELIVERED_FULL_MIN: usize = 3;
+
+/// Checks that deliveries of `charge.underpaid` do not all show the full amount as received. A charge with a second
+/// transfer does not count, nor one that is shown as paid since.
+fn check_delivered(recording: &Recording) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge").unwrap_or_default();
+    let code = |charge: &Subject| text_at(&charge.object, &["code"]).map(str::to_owned);
+    let mut transfers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for detected in charges.iter().filter(|charge| charge.kind == "charge.payment_detected") {
+        transfers.entry((detected.mode, code(detected))).or_default().insert(&detected.event_id);
+    }
+    let underpaid = charges.iter().filter(|charge| charge.is_delivered && charge.kind == "charge.underpaid");
+    let underpaid: Vec<_> = underpaid
+        .filter(|charge| !charge.is_paid() && received_and_due(&charge.object).is_some())
+        .filter(|charge| transfers.get(&(charge.mode, code(charge))).is_none_or(|ids| ids.len() <= 1))
+        .collect();
+    let codes: BTreeSet<_> = underpaid.iter().map(|charge| (charge.mode, code(charge))).collect();
+    let are_full = underpaid.iter().all(|charge| is_fully_received(&charge.object));
+    match underpaid.last().filter(|_| are_full && codes.len() >= DELIVERED_FULL_MIN) {
+        Some(charge) => Err(charge.violation(
+            "less received of an underpaid charge than its amount",
+            format!("the full amount, as of {} more charges", codes.len() - 1),
         )),
         None => Ok(()),
     }

@@ -13,7 +13,7 @@ fn event_id(number: usize) -> String {
     format!("00000000-0000-4000-8000-{number:012}")
 }
 
-fn charge_delivery(number: usize, kind: &str, charge: &Value) -> Delivery {
+pub(super) fn charge_delivery(number: usize, kind: &str, charge: &Value) -> Delivery {
     delivery(&json!({
         "id": event_id(100 + number),
         "event_id": event_id(number),

@@ -3,6 +3,8 @@
 use conformance_model::recording::{PageRequest, Recording};
 use serde_json::{Value, json};
 
+use super::delivered_objects::charge_delivery;
+use super::deliveries::recording_of;
 use super::{check, events_request, page, recording};
 
 /// The state of a charge at an event. The amount due is always 10.00.
@@ -211,4 +213,28 @@ fn one_payment_is_recorded_once() {
     check(&listed_events(events.clone()), id, "fail");
     events[3]["details"] = json!({ "txid": "cd" });
     check(&listed_events(events), id, unviolated);
+}
+
+#[test]
+fn delivered_charges_are_not_underpaid_with_the_full_amount() {
+    let charge = |index: usize, received: &str, status: &str| json!({ "code": format!("ch{index}"), "status": status, "received_amount": received, "asset_amount": "2.00" });
+    let check_charges = |received: [&str; 3], status: &str, detections: usize, expected: &str| {
+        let mut sent = Vec::new();
+        for (index, received) in (0..).zip(received) {
+            let charge = charge(index, received, status);
+            sent.extend(
+                (0..detections).map(|n| charge_delivery(10 * index + n, "payment_detected", &charge)),
+            );
+            sent.push(charge_delivery(10 * index + 9, "underpaid", &charge));
+        }
+        let deliveries = recording_of(sent).deliveries;
+        let events = listed_events(rows("other", &[(0, "created", OPEN)]));
+        check(&Recording { deliveries, ..events }, "types.charge_underpaid", expected);
+    };
+    let (full, inapplicable) = (["2.00"; 3], "not applicable");
+    check_charges(full, "pending", 1, "fail");
+    check_charges(["2.00", "2.00", "1.50"], "pending", 1, inapplicable);
+    // Two transfers, or paid before the delivery.
+    check_charges(full, "pending", 2, inapplicable);
+    check_charges(full, "paid", 1, inapplicable);
 }

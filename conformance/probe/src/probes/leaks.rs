@@ -18,10 +18,12 @@ use crate::probes::positions::sized_request;
 use crate::session::Session;
 
 const EVENT_TYPES_MAX: u32 = EVENT_TYPES.len() as u32;
-/// The events of each mode with the other key and once with their own, a page of each list with an invalid size, three
-/// filters with two values each, an old event, an id in capital letters and two ids that resemble an existing one.
-const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + 3 + 6 + 4;
-const INVALID_PAGE_SIZE: u64 = 101;
+/// Pages with an invalid size. Zero stands for "no limit" in some services.
+const INVALID_PAGE_SIZES: [(List, u64); 4] =
+    [(List::Events, 101), (List::Charges, 101), (List::Invoices, 101), (List::Charges, 0)];
+/// The events of each mode with the other key and once with their own, the pages with an invalid size, three filters with
+/// two values each, an old event, an id in capital letters and two ids that resemble an existing one.
+const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + INVALID_PAGE_SIZES.len() as u32 + 6 + 4;
 pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };
 /// The round number, different from those of comparisons.
 pub(crate) const ROUND: u8 = 9;
@@ -29,9 +31,9 @@ pub(crate) const ROUND: u8 = 9;
 /// Requests events of as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     // The specification leaves the response to an invalid page size open, so these requests are optional.
-    for list in [List::Events, List::Charges, List::Invoices] {
+    for (list, size) in INVALID_PAGE_SIZES {
         if session.has_room() {
-            session.read_page(Mode::Test, sized_request(list, None, INVALID_PAGE_SIZE)).await;
+            session.read_page(Mode::Test, sized_request(list, None, size)).await;
         }
     }
     request_resembling_ids(session).await;
