@@ -42,8 +42,8 @@ fn has_type(event: &Value, kind: &str) -> bool {
     text_at(event, &["type"]) == Some(kind)
 }
 
-/// Returns the time up to which all records are visible in a list: a minute before the `Date` of its response or the
-/// newest event.
+/// Returns the time up to which all records are visible in a list: a minute before it was read, or before the newest
+/// event.
 fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = later.read_at;
     let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
