@@ -17,7 +17,7 @@ use crate::parsed_deliveries::member_text;
 const CHANGED_EVENTS_MIN: usize = 2;
 
 /// Checks that all copies of an event have the same value in a field: `type`, `created_at` or `details`.
-pub(super) fn check_copies(recording: &Recording, name: &str) -> Result<(), CheckError> {
+pub(super) fn check_unchanged_field(recording: &Recording, name: &str) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let mut first_copies: BTreeMap<(Mode, &str), &Value> = BTreeMap::new();
     let mut changed: BTreeMap<(Mode, &str), (u32, &Value, &Value)> = BTreeMap::new();

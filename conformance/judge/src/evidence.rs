@@ -162,7 +162,7 @@ pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
     views
 }
 
-/// Returns the time at which an event was recorded.
+/// Returns the `created_at` of a record. For an event, this is the time at which it was recorded.
 pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     parse_utc(text_at(row, &["created_at"])?)
 }

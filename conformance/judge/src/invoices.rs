@@ -74,7 +74,8 @@ fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let codes: BTreeSet<_> = invoices().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
     for name in USUAL_FIELDS {
         let is_never_set = invoices().all(|invoice| is_empty(invoice, name));
-        if let Some(invoice) = invoices().last().filter(|_| is_never_set && codes.len() >= WITHOUT_USUAL_MIN)
+        if let Some(invoice) =
+            invoices().next_back().filter(|_| is_never_set && codes.len() >= WITHOUT_USUAL_MIN)
         {
             return violation(invoice, name);
         }

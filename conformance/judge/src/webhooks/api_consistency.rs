@@ -14,7 +14,7 @@ use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::delivered_copies::{DeliveredEvent, check_copies, check_unpaid};
+use super::delivered_copies::{DeliveredEvent, check_copies, check_no_payment_time};
 use super::objects::check_zone;
 use crate::check::Check;
 use crate::diff::{
@@ -216,7 +216,7 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Checks with [`check_unpaid`] the deliveries that arrived some time before the list of events was read.
+/// Checks with [`check_no_payment_time`] the deliveries that arrived some time before the list of events was read.
 fn check_unpaid_charges(
     received: &ReceivedDeliveries<'_>,
     api: &ApiEvents<'_>,
@@ -233,7 +233,7 @@ fn check_unpaid_charges(
     let other_codes = with_transfer.filter_map(|(_, code)| code.map(str::to_owned)).collect();
     let has_arrived =
         |(parsed, _): &&DeliveredEvent<'_>| parsed.delivery.arrived + TRANSFER_EVENT_DELAY_MAX <= listed_at;
-    check_unpaid(delivered_events.iter().filter(has_arrived), &other_codes)
+    check_no_payment_time(delivered_events.iter().filter(has_arrived), &other_codes)
 }
 
 /// An event that was delivered, but is not in the list that was read last.

@@ -272,7 +272,7 @@ fn check_payment_times(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
 ///
 /// `pairs`: the deliveries that arrived some time before the list of events was read. `other_codes`: the codes of charges
 /// with an event of a transfer.
-pub(super) fn check_unpaid<'a>(
+pub(super) fn check_no_payment_time<'a>(
     pairs: impl Iterator<Item = &'a DeliveredEvent<'a>>,
     other_codes: &BTreeSet<String>,
 ) -> Result<(), CheckError> {

@@ -167,7 +167,7 @@ fn a_charge_keeps_its_time_of_payment() {
     check(&read, "charges.paid_at", "fail");
     // A second transfer may have paid the charges again.
     let detected = ("payment_detected", 8, json!({ "status": "pending" }));
-    let with_second = |events: &[Event]| [&[detected.clone()], events].concat();
+    let with_second = |events: &[Event]| [std::slice::from_ref(&detected), events].concat();
     let second = charges.iter().map(|events| with_second(events)).collect::<Vec<_>>();
     read.deliveries = recorded(&second).deliveries;
     check(&read, "charges.paid_at", "pass");
