@@ -1,7 +1,8 @@
 //! The facts that an account must state: its kind, public profile, default currency and payment tolerances.
 //!
 //! The specification leaves the names and formats of these fields open. A fact counts as missing only if no member of
-//! the response could state it, neither by its name nor by its value.
+//! the response could state it, neither by its name nor by its value. The values of one key must not alternate between
+//! responses; this includes the accepted assets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,14 +72,15 @@ const FACTS: [AccountFact; 4] = [
 /// The members of `meta` that state none of these facts.
 const OTHER_MEMBERS: [&str; 2] = ["mode", "accepted_assets"];
 
-/// The members of the account, at any depth outside `meta`, of which the values are compared between responses.
-const COMPARED: [&str; 5] = ["default_currency", "display_name", "account_type", "kind", "type"];
+/// The members of the account, at any depth outside `meta`, whose values are compared between responses.
+const COMPARED_MEMBERS: [&str; 5] = ["default_currency", "display_name", "account_type", "kind", "type"];
 
-/// The minimum number of returns to an earlier value in a sequence of values that alternate. A merchant may change a
-/// setting and change it back.
+/// The minimum number of changes back to an earlier value, for a violation. A merchant may change a setting and change it
+/// back.
 const RETURNS_MIN: usize = 2;
-/// The minimum time from the first change of a value to the last. Replicas may differ shortly after a change.
-const ALTERNATION_MIN: Duration = Duration::from_secs(10);
+/// The minimum time from the first change of a value to the last, for a violation. Replicas may differ shortly after a
+/// change.
+const ALTERNATION_TIME_MIN: Duration = Duration::from_secs(10);
 
 /// Returns the accounts that the key of a mode read, with their JSON objects.
 fn account_reads(recording: &Recording, mode: Mode) -> Vec<(&Exchange, Arc<Value>)> {
@@ -93,7 +95,7 @@ fn account_reads(recording: &Recording, mode: Mode) -> Vec<(&Exchange, Arc<Value
     with_body.filter(|(_, body)| body.is_object()).collect()
 }
 
-/// Judges every account that the live or the test key read.
+/// Judges every account that the live or the test key read, and that its values do not alternate.
 pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         check_not_alternating(recording, mode, &|body| {
@@ -131,7 +133,8 @@ pub(super) fn check_accepted_assets_are_stable(recording: &Recording, mode: Mode
     })
 }
 
-/// Checks that no value of the account of one key changes back to an earlier value [`RETURNS_MIN`] times or more.
+/// Checks that no value of the account of one key alternates: changes back to an earlier value [`RETURNS_MIN`] times or more,
+/// during [`ALTERNATION_TIME_MIN`] or longer.
 fn check_not_alternating(
     recording: &Recording,
     mode: Mode,
@@ -149,7 +152,7 @@ fn check_not_alternating(
             let first_change = history.get(1).map_or(exchange.sent, |(_, time)| *time);
             let last_change = history.last().map_or(exchange.sent, |(_, time)| *time);
             if (1..history.len()).filter(is_return).count() >= RETURNS_MIN
-                && last_change.saturating_sub(first_change) >= ALTERNATION_MIN
+                && last_change.saturating_sub(first_change) >= ALTERNATION_TIME_MIN
             {
                 let expected = format!("one value of {path}, or a lasting change");
                 let values: Vec<_> = history.iter().map(|(value, _)| value.as_str()).collect();
@@ -165,7 +168,7 @@ fn check_not_alternating(
 fn collect_compared(value: &Value, path: &str, values: &mut BTreeMap<String, String>) {
     for (name, member) in value.as_object().into_iter().flatten().filter(|(name, _)| *name != "meta") {
         let member_path = format!("{path}{name}");
-        if COMPARED.contains(&name.as_str()) && !member.is_object() && !member.is_array() {
+        if COMPARED_MEMBERS.contains(&name.as_str()) && !member.is_object() && !member.is_array() {
             values.insert(member_path, member.to_string());
         } else {
             collect_compared(member, &format!("{member_path}."), values);

@@ -14,23 +14,21 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{Caller, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::contradict_as_written;
+use crate::diff::{SAME_TIME_MAX, contradict_as_written, is_nonzero, is_other_time};
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 
 /// The fields of a charge that its locked exchange rate connects.
 const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asset_amount"];
-/// The minimum number of charges with another rate, for a violation.
-const OTHER_RATE_MIN: usize = 2;
+/// The minimum number of charges whose rate changes, for a violation.
+const CHANGED_RATE_MIN: usize = 2;
 /// The minimum number of charges with the same fault, for a violation by the other rules.
 const CHARGES_MIN: usize = 3;
 /// The minimum time from the creation of a charge to the detection of its transfer, for comparison with its time of payment.
 const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
 /// The maximum time by which the clock of a chain is ahead of that of the service.
 const CHAIN_CLOCK_AHEAD_MAX: Duration = Duration::minutes(5);
-/// The maximum difference between two times that are the same one, written with other precision.
-const SAME_TIME_MAX: Duration = Duration::seconds(1);
 
 /// The versions of one charge, those in deliveries first.
 type Versions<'s> = Vec<&'s Subject>;
@@ -51,29 +49,39 @@ fn paid_at(version: &Subject) -> Option<OffsetDateTime> {
     parse_utc(text_at(&version.object, &["paid_at"])?)
 }
 
+/// The type and the id of an event.
+pub(crate) type TypeAndId<'a> = (&'a str, Option<&'a str>);
+
+/// Returns the type and the id of the event of each version.
+fn types_and_ids<'s>(versions: &[&'s Subject]) -> impl Iterator<Item = TypeAndId<'s>> + Clone {
+    versions.iter().map(|version| (version.kind.as_str(), version.event_id.as_deref()))
+}
+
 /// Returns the number of different events of a type.
-fn count_events(versions: &[&Subject], kind: &str) -> usize {
-    let of_kind = versions.iter().filter(|version| version.kind == kind);
-    of_kind.map(|version| &version.event_id).collect::<BTreeSet<_>>().len()
+fn count_events<'a>(events: impl Iterator<Item = TypeAndId<'a>>, wanted: &str) -> usize {
+    let of_type = events.filter(|(kind, _)| *kind == wanted);
+    of_type.map(|(_, id)| id).collect::<BTreeSet<_>>().len()
 }
 
 /// Returns `true` if a charge was paid once, by at most one transfer, as far as its events show.
-fn is_paid_once(versions: &[&Subject]) -> bool {
-    count_events(versions, "charge.paid") == 1
-        && count_events(versions, "charge.payment_detected") <= 1
-        && versions
-            .iter()
-            .all(|version| !matches!(&*version.kind, "charge.late_payment" | "charge.underpaid"))
+pub(crate) fn is_paid_once<'a>(events: impl Iterator<Item = TypeAndId<'a>> + Clone) -> bool {
+    let count = |kind: &str| count_events(events.clone(), kind);
+    count("charge.paid") == 1
+        && count("charge.payment_detected") <= 1
+        && count("charge.late_payment") == 0
+        && count("charge.underpaid") == 0
 }
 
-/// Returns the last of the violations if there are enough of them, and more than half of the compared charges have one.
+/// Returns the last of the violations if there are at least [`CHARGES_MIN`], and more than half of the compared charges have
+/// one.
 fn last_of_most<T>(violating: Vec<T>, compared: usize) -> Option<T> {
     let are_most = violating.len() >= CHARGES_MIN && violating.len() * 2 > compared;
     violating.into_iter().next_back().filter(|_| are_most)
 }
 
-/// Checks that the exchange rate of a charge is the same in all its versions: that they do not differ in exactly one of the
-/// [`LOCKED_FIELDS`]. Events and deliveries may round amounts differently, so they are not compared with each other.
+/// Checks that the exchange rate of a charge is the same in all its versions. Two versions that differ in exactly one of the
+/// [`LOCKED_FIELDS`] have different rates. Events and deliveries may round amounts differently, so they are not compared with
+/// each other.
 pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
@@ -89,7 +97,7 @@ pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError>
             })
         })
         .collect();
-    match changed.last().filter(|_| changed.len() >= OTHER_RATE_MIN) {
+    match changed.last().filter(|_| changed.len() >= CHANGED_RATE_MIN) {
         None => Ok(()),
         Some((code, first, other, name)) => {
             let expected =
@@ -161,7 +169,8 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
 pub(super) fn check_times_of_payment(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
-    let paid_once: Vec<_> = charges.iter().filter(|(_, versions)| is_paid_once(versions)).collect();
+    let paid_once: Vec<_> =
+        charges.iter().filter(|(_, versions)| is_paid_once(types_and_ids(versions))).collect();
     for rule in [changed_paid_at, early_paid_at, late_paid_at] {
         let compared: Vec<_> = paid_once.iter().filter_map(|(_, versions)| rule(versions)).collect();
         let count = compared.len();
@@ -184,10 +193,16 @@ fn changed_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
     let others: Vec<_> = paid.collect();
     others.first()?;
     let differs = |other: &&&Subject| {
-        paid_at(first).zip(paid_at(other)).is_some_and(|(first, other)| (first - other).abs() > SAME_TIME_MAX)
+        paid_at(first).zip(paid_at(other)).is_some_and(|(first, other)| is_other_time(first, other))
     };
     let expected = || format!("{}, as in another {}", member_text(&first.object, "paid_at"), first.kind);
     Some(others.iter().find(differs).map(|other| (*other, expected())))
+}
+
+/// Returns the first version in a `charge.paid` that has a time of payment, and this time.
+fn payment_with_time<'s>(versions: &Versions<'s>) -> Option<(&'s Subject, OffsetDateTime)> {
+    let payments = versions.iter().filter(|version| version.is_payment());
+    payments.into_iter().find_map(|version| Some((*version, paid_at(version)?)))
 }
 
 /// Returns the time of the event of a type.
@@ -201,10 +216,7 @@ fn early_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
     let [created, detected] =
         ["charge.created", "charge.payment_detected"].map(|kind| event_time(versions, kind));
     let (created, detected) = (created?, detected?);
-    let (version, time) = versions
-        .iter()
-        .filter(|version| version.is_payment())
-        .find_map(|version| Some((*version, paid_at(version)?)))?;
+    let (version, time) = payment_with_time(versions)?;
     if detected - created < DETECTION_DELAY_MIN {
         return None;
     }
@@ -215,10 +227,7 @@ fn early_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
 /// Compares the time of payment of a charge with the time of its `charge.paid`. `None` if one of them is unknown.
 fn late_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
     let recorded = event_time(versions, "charge.paid")?;
-    let (version, time) = versions
-        .iter()
-        .filter(|version| version.is_payment())
-        .find_map(|version| Some((*version, paid_at(version)?)))?;
+    let (version, time) = payment_with_time(versions)?;
     let is_late = time > recorded + CHAIN_CLOCK_AHEAD_MAX;
     Some(is_late.then(|| (version, format!("a paid_at before {recorded}, when the payment was recorded"))))
 }
@@ -226,8 +235,8 @@ fn late_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
 /// A field that shows a payment, and a function that recognizes its values.
 pub(super) type PaymentField = (&'static str, fn(&Value) -> bool);
 
-/// Checks that the deliveries of charges that expired or were canceled, and have no event of a payment, do not show one in a
-/// field.
+/// Checks one field in the deliveries of charges that expired or were canceled and have no event of a payment: it must not
+/// show a payment.
 pub(super) fn check_unpaid(
     recording: &Recording,
     (name, is_payment): PaymentField,
@@ -264,11 +273,11 @@ pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckE
     let charges = versions_by_charge(&found);
     let payments: Vec<_> = charges
         .values()
-        .filter(|versions| count_events(versions, "charge.payment_detected") > 0)
+        .filter(|versions| count_events(types_and_ids(versions), "charge.payment_detected") > 0)
         .filter_map(|versions| versions.iter().find(|version| version.is_payment() && version.is_delivered))
         .filter_map(|version| Some((version, text_at(&version.object, &["received_amount"])?)))
         .collect();
-    let are_zero = payments.iter().all(|(_, amount)| !amount.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
+    let are_zero = payments.iter().all(|(_, amount)| !is_nonzero(amount));
     match payments.last().filter(|_| are_zero && payments.len() >= CHARGES_MIN) {
         None => Ok(()),
         Some((version, amount)) => Err(version.violation(

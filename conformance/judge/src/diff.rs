@@ -1,8 +1,8 @@
 //! Comparison of the representations of a charge or invoice: the fields to compare, the contradictions between two
-//! values, and the times after which all representations must agree.
+//! values, the difference between two times, and the times after which all representations must agree.
 
 use serde_json::Value;
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
@@ -34,6 +34,18 @@ pub(crate) const LISTED_KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (
 
 /// The longest time after a change until all copies of an object agree.
 pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
+/// The maximum difference between two representations of one time, which may have different precisions.
+pub(crate) const SAME_TIME_MAX: Duration = Duration::seconds(1);
+
+/// Returns `true` if two times differ by more than [`SAME_TIME_MAX`].
+pub(crate) fn is_other_time(first: OffsetDateTime, second: OffsetDateTime) -> bool {
+    (first - second).abs() > SAME_TIME_MAX
+}
+
+/// Returns `true` if a decimal number is not zero.
+pub(crate) fn is_nonzero(number: &str) -> bool {
+    number.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+}
 
 /// Returns a text of digits and points without trailing zeros after a point, and the number of decimals as written.
 /// `None` if the text is empty or has other characters.
@@ -80,6 +92,8 @@ pub(crate) fn contradict_unless_rounded(_: &str, first: &Value, second: &Value) 
         let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
         format!("{whole}{:0<places$}", decimals.get(..places).unwrap_or(decimals)).parse().ok()
     };
+    // The last place of a rounded number may be one more than that of the truncated number. Numbers that are too long to
+    // be compared count as rounded.
     let is_rounded = decimals(&first_number) != decimals(&second_number)
         && truncated(&first_number)
             .zip(truncated(&second_number))
@@ -149,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rounded_amount_is_no_contradiction() {
+    fn values_contradict_unless_one_is_the_other_rounded() {
         for (first, second, expected) in [
             ("13.200000000000000000", "13.2", false),
             ("13.200000000000000000", "6.6", true),

@@ -3,23 +3,21 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use time::Duration;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
+use crate::diff::is_other_time;
 use crate::evidence::readable_pages;
 use crate::parsed_deliveries::member_text;
 
 /// The minimum number of events with different copies, for a violation.
 const CHANGED_EVENTS_MIN: usize = 2;
-/// The maximum difference between two times that are the same one, written with other precision.
-const SAME_TIME_MAX: Duration = Duration::seconds(1);
 
 /// Checks that all copies of an event have the same value in a field: `type`, `created_at` or `details`.
-pub(super) fn check_copies(recording: &Recording, name: &str) -> Result<(), CheckError> {
+pub(super) fn check_unchanged_field(recording: &Recording, name: &str) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let mut first_copies: BTreeMap<(Mode, &str), &Value> = BTreeMap::new();
     let mut changed: BTreeMap<(Mode, &str), (u32, &Value, &Value)> = BTreeMap::new();
@@ -47,7 +45,7 @@ fn has_changed(first: Option<&Value>, later: Option<&Value>) -> bool {
     match (first, later) {
         (Some(Value::String(first)), Some(Value::String(later))) => {
             match (parse_utc(first), parse_utc(later)) {
-                (Some(first), Some(later)) => (first - later).abs() > SAME_TIME_MAX,
+                (Some(first), Some(later)) => is_other_time(first, later),
                 _ => first != later,
             }
         }

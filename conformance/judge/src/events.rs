@@ -21,7 +21,7 @@ use super::diff::{
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, readable_pages, recorded_at};
 use super::parsed_deliveries::{is_uuid, member_text};
 use crate::check::{Check, Mismatch};
-use crate::event_copies::check_copies;
+use crate::event_copies::check_unchanged_field;
 use crate::object_history::long_detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -35,11 +35,11 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("events.id", NEEDS, |recording| judge_each_event(recording, invalid_id)),
     Check::new("events.type", NEEDS, |recording| {
         let outcome = judge_each_event(recording, invalid_type)?;
-        check_copies(recording, "type").map(|()| outcome)
+        check_unchanged_field(recording, "type").map(|()| outcome)
     }),
     Check::new("events.details", NEEDS, |recording| {
         let outcome = judge_each_event(recording, invalid_details)?;
-        check_copies(recording, "details")?;
+        check_unchanged_field(recording, "details")?;
         check_foreign_details(recording).map(|()| outcome)
     }),
     Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, invalid_subject)),
@@ -187,7 +187,7 @@ fn judge_created_at(recording: &Recording) -> CheckResult {
         let is_valid = text_at(event, &["created_at"]).is_some_and(|text| parse_utc(text).is_some());
         (!is_valid).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
-    check_copies(recording, "created_at")?;
+    check_unchanged_field(recording, "created_at")?;
     check_time_zone(recording)?;
     Ok(outcome)
 }

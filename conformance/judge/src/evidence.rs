@@ -25,8 +25,8 @@ pub(super) struct PageView<'a> {
     pub(super) mode: Mode,
     pub(super) request: PageRequest,
     pub(super) page: Page,
-    /// The `Date` of the response. Without it, the time of the newest event in this and all earlier pages, which is not
-    /// later than the read.
+    /// The `Date` of the response. Without it, the time of the newest event in this and all earlier pages without a `Date`,
+    /// which is not later than the read.
     pub(super) read_at: Option<OffsetDateTime>,
 }
 
@@ -162,7 +162,7 @@ pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
     views
 }
 
-/// Returns the time at which an event was recorded.
+/// Returns the `created_at` of a record. For an event, this is the time at which it was recorded.
 pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     parse_utc(text_at(row, &["created_at"])?)
 }
@@ -172,7 +172,7 @@ pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
     exchange.response().and_then(|response| parse_http_date(response.header("date")?))
 }
 
-/// Returns the time of a response by its `Date`, or else the time of the last page up to it.
+/// Returns the `Date` of a response. Without it, the time at which the last page up to this response was read.
 pub(super) fn read_at(views: &[PageView<'_>], exchange: &Exchange) -> Option<OffsetDateTime> {
     let earlier = || views.iter().filter(|view| view.number() <= exchange.number);
     response_date(exchange).or_else(|| earlier().next_back()?.read_at)

@@ -19,7 +19,7 @@ use super::evidence::{
 };
 use crate::check::{Check, Mismatch};
 use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before};
-use crate::record_order::{long_pages, omitted_record};
+use crate::record_order::first_omission;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -219,21 +219,17 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
     Ok(())
 }
 
-/// Checks that no page with these filters omits a record that they select.
+/// Checks that no page with such a request omits a record that its filters select.
 fn check_none_omitted(
     recording: &Recording,
     is_judged: impl Fn(&PageRequest) -> bool,
 ) -> Result<(), CheckError> {
     let (views, pairs) = (readable_pages(recording), ChargeInvoices::from_recording(recording));
-    let long_pages = long_pages(&views);
-    for view in views.iter().filter(|view| is_judged(&view.request)) {
-        if let Some(omitted) = omitted_record(&views, &long_pages, view, &pairs) {
-            let expected = format!("{} for {}, as at {}", omitted.id, filters_text(view), omitted.listed_at);
-            let actual = format!("{} others, but not this one", view.rows().len());
-            return Err(CheckError::violation(view.number(), expected, actual));
-        }
-    }
-    Ok(())
+    first_omission(&views, &pairs, is_judged).map_or(Ok(()), |(view, omitted)| {
+        let expected = format!("{} for {}, as at {}", omitted.id, filters_text(view), omitted.listed_at);
+        let actual = format!("{} others, but not this one", view.rows().len());
+        Err(CheckError::violation(view.number(), expected, actual))
+    })
 }
 
 fn has_only_filter(request: &PageRequest, name: &str) -> bool {

@@ -14,7 +14,7 @@ const FINAL_TYPES: [&str; 4] = ["charge.paid", "charge.canceled", "invoice.paid"
 /// The minimum number of objects whose status is unchanged after a final event, for a violation.
 const UNCHANGED_MIN: usize = 2;
 
-/// The status of an object in one of its events. `T`: the source of the event.
+/// The status of an object in one of its events. `T` identifies the event in a violation.
 pub(crate) struct EventStatus<'a, T> {
     pub(crate) kind: &'a str,
     pub(crate) code: &'a str,
@@ -22,19 +22,31 @@ pub(crate) struct EventStatus<'a, T> {
     pub(crate) source: T,
 }
 
-/// An event that shows the status of a creation.
+impl<'a, T> EventStatus<'a, T> {
+    /// Reads the code and the status of the object of an event. `text` returns a field of a member of the event.
+    pub(crate) fn read(
+        kind: &'a str,
+        text: impl Fn(&str, &str) -> Option<&'a str>,
+        source: T,
+    ) -> Option<EventStatus<'a, T>> {
+        let (member, _) = kind.split_once('.')?;
+        Some(EventStatus { kind, code: text(member, "code")?, status: text(member, "status")?, source })
+    }
+}
+
+/// A final event that shows the status of the creation, and the texts of the violation.
 pub(crate) struct UnchangedStatus<T> {
     pub(crate) source: T,
     pub(crate) expected: String,
     pub(crate) actual: String,
 }
 
-/// The events of an object with the status in each, by the type of the event.
+/// The last event of an object of each type.
 type StatusesByType<'a, T> = BTreeMap<&'a str, EventStatus<'a, T>>;
 
-/// Returns an event of [`FINAL_TYPES`] that shows the status which the object had at its creation. A creation may be shown
-/// with a later status. So the status counts as that of a creation only if all objects whose status changes have it in
-/// the event of their creation.
+/// Returns an event of [`FINAL_TYPES`] that shows the status which the object had at its creation, if there are
+/// [`UNCHANGED_MIN`] such objects. A creation may be shown with a later status. So a status counts as that of a creation only
+/// if all objects whose status changes have it in the event of their creation.
 pub(crate) fn unchanged_status<'a, T: Copy>(
     events: impl Iterator<Item = EventStatus<'a, T>>,
 ) -> Option<UnchangedStatus<T>> {
@@ -76,10 +88,8 @@ pub(super) fn check_listed(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     for view in views.iter().filter(|view| view.request.list == List::Events) {
         let statuses = view.rows().iter().filter_map(|row| {
-            let kind = text_at(row, &["type"])?;
-            let (member, _) = kind.split_once('.')?;
-            let [code, status] = ["code", "status"].map(|name| text_at(row, &[member, name]));
-            Some(EventStatus { kind, code: code?, status: status?, source: text_at(row, &["id"])? })
+            let [kind, id] = ["type", "id"].map(|name| text_at(row, &[name]));
+            EventStatus::read(kind?, |member, name| text_at(row, &[member, name]), id?)
         });
         if let Some(UnchangedStatus { source, expected, actual }) = unchanged_status(statuses) {
             return Err(CheckError::violation(view.number(), expected, format!("{actual} (event {source})")));

@@ -40,7 +40,7 @@ struct EventHistory {
     rows: Vec<Value>,
     /// `true` if the long page contains all events.
     is_complete: bool,
-    /// The most events without gaps that were read at once, newest first.
+    /// The longest list of events without gaps that was read at once, newest first.
     recent: Vec<Value>,
     /// The events of lists with one filter.
     filtered: Vec<Value>,
@@ -104,9 +104,13 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
 }
 
 impl EventHistory {
+    /// Returns all events; some of them repeatedly.
+    fn events(&self) -> impl Iterator<Item = &Value> {
+        self.rows.iter().chain(&self.recent).chain(&self.filtered)
+    }
+
     fn of_type(&self, kind: &str) -> impl Iterator<Item = &Value> {
-        let all = self.rows.iter().chain(&self.recent).chain(&self.filtered);
-        all.filter(move |row| text_at(row, &["type"]) == Some(kind))
+        self.events().filter(move |row| text_at(row, &["type"]) == Some(kind))
     }
 
     fn paid_charge(&self, code: &str) -> Option<&Value> {
@@ -118,8 +122,8 @@ impl EventHistory {
     }
 
     /// Returns `true` if a `charge.paid` related to the event `row` would be found: `row` is not one of the newest
-    /// events, all events of the day before it or of all its charges are listed, and every `charge.paid` has the code
-    /// of its charge.
+    /// events, all events of the day before it or of all its charges are listed, or the recent events include all of its
+    /// charges, and every `charge.paid` has the code of its charge.
     fn is_conclusive(&self, row: &Value) -> bool {
         let have_codes = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
         // A page with all events of a charge counts only if it was read later than a page with `row`.
@@ -133,7 +137,7 @@ impl EventHistory {
             let codes = event_charge_codes(row).unwrap_or_default();
             !codes.is_empty()
                 && codes.iter().all(|code| self.has_recent_history("charge", code))
-                && self.is_long_before_recent(row)
+                && self.is_long_before_newest(row)
         };
         have_codes
             && (self.is_long_ago(row) && (self.covers_day_before(row) || is_complete())
@@ -155,7 +159,7 @@ impl EventHistory {
 
     /// Returns `true` if `row` is one of the recent events, and so much older than the newest of them that its related
     /// events must be among them.
-    fn is_long_before_recent(&self, row: &Value) -> bool {
+    fn is_long_before_newest(&self, row: &Value) -> bool {
         let is_recent = self.recent.iter().any(|recent| recent["id"] == row["id"]);
         let newest = self.recent.iter().filter_map(recorded_at).max();
         is_recent
@@ -247,8 +251,8 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
     })
 }
 
-/// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
-/// not specified, but an empty list has none in any interpretation.
+/// Returns the violation if the charges in the invoice of an `invoice.paid` are empty or null. Their format is not specified,
+/// but these values contain no charge in any interpretation.
 fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
     let is_empty = |charges: &Value| match charges {
         Value::Null => true,
@@ -265,8 +269,8 @@ fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
 /// The minimum number of settled invoices, none of them with a paid charge, for a violation.
 const WITHOUT_PAID_CHARGE_MIN: usize = 3;
 
-/// Checks that the charges in settled invoices do not all have the status of new charges, although paid charges have the
-/// status `paid`. The charges of an invoice may have no status, or other names of statuses.
+/// Checks that the charges in settled invoices do not all have the status of new charges, although `charge.paid` shows the
+/// status `paid`. Charges without a status, or with other statuses, prove nothing.
 fn check_charges_are_paid(recording: &Recording, invoices: &[Subject]) -> Result<(), CheckError> {
     let charges = subjects(recording, "charge").unwrap_or_default();
     for is_delivered in [true, false] {
@@ -342,8 +346,7 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         }
         let voided: BTreeSet<&str> =
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
-        let events = history.rows.iter().chain(&history.recent).chain(&history.filtered);
-        let of_events = events.filter_map(|row| row.get("invoice"));
+        let of_events = history.events().filter_map(|row| row.get("invoice"));
         let mut unsettled = BTreeMap::new();
         for invoice in of_events.chain(&history.invoices) {
             let Some(code) = text_at(invoice, &["code"]) else { continue };
@@ -351,7 +354,7 @@ fn judge_settled(recording: &Recording) -> CheckResult {
             let Some(paid_event) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
             if history.paid_invoice(code).is_some() {
                 judged = true;
-            } else if (history.is_long_ago(paid_event) || history.is_long_before_recent(paid_event))
+            } else if (history.is_long_ago(paid_event) || history.is_long_before_newest(paid_event))
                 && !voided.contains(code)
             {
                 // A payment for a voided invoice does not settle it.
@@ -363,7 +366,7 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         let is_none_settled =
             || covered_count >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
         let has_recent_history = |code: &str, paid_event: &Value| {
-            history.has_recent_history("invoice", code) && history.is_long_before_recent(paid_event)
+            history.has_recent_history("invoice", code) && history.is_long_before_newest(paid_event)
         };
         let violating = unsettled.iter().find(|(code, paid_event)| {
             history.is_long_ago(paid_event) && (history.covers_day_before(paid_event) || is_none_settled())

@@ -47,14 +47,14 @@ fn judge_fields(recording: &Recording) -> CheckResult {
 /// The fields without which no invoice can be issued. The formats of an invoice's fields are not specified, but null is no
 /// value in any format.
 const REQUIRED_FIELDS: [&str; 4] = ["code", "status", "amount", "currency"];
-/// The fields that some invoices may lack at a time, but not all: a withdrawn invoice may have no page.
+/// The fields that some invoices may lack, but not all: a withdrawn invoice may have no page.
 const USUAL_FIELDS: [&str; 2] = ["number", "hosted_url"];
-/// The minimum number of events of invoices without one of the [`REQUIRED_FIELDS`], for a violation.
+/// The minimum number of events whose invoice lacks one of the [`REQUIRED_FIELDS`], for a violation.
 const WITHOUT_REQUIRED_MIN: usize = 2;
-/// The minimum number of invoices, all without one of the [`USUAL_FIELDS`], for a violation.
+/// The minimum number of invoices that all lack one of the [`USUAL_FIELDS`], for a violation.
 const WITHOUT_USUAL_MIN: usize = 3;
 
-/// Checks that the fields of invoices have values.
+/// Checks that no two invoices lack a value of a required field, and that not all invoices lack that of a usual one.
 fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let invoices = subjects(recording, "invoice")?;
     let invoices = || invoices.iter().filter(|invoice| invoice.mode.is_some());
@@ -74,7 +74,8 @@ fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let codes: BTreeSet<_> = invoices().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
     for name in USUAL_FIELDS {
         let is_never_set = invoices().all(|invoice| is_empty(invoice, name));
-        if let Some(invoice) = invoices().last().filter(|_| is_never_set && codes.len() >= WITHOUT_USUAL_MIN)
+        if let Some(invoice) =
+            invoices().next_back().filter(|_| is_never_set && codes.len() >= WITHOUT_USUAL_MIN)
         {
             return violation(invoice, name);
         }

@@ -17,7 +17,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
 use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS};
-use crate::evidence::{PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at};
+use crate::evidence::{
+    PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at, recorded_at,
+};
 use crate::final_statuses;
 use crate::object_history;
 use crate::repeated_events;
@@ -30,8 +32,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("events.recorded", NEEDS, judge_recorded),
 ];
 
-fn time_at(row: &Value, name: &str) -> Option<OffsetDateTime> {
-    parse_utc(text_at(row, &[name])?)
+fn paid_at(row: &Value) -> Option<OffsetDateTime> {
+    parse_utc(text_at(row, &["paid_at"])?)
 }
 
 fn code<'a>(event: &'a Value, member: &str) -> Option<&'a str> {
@@ -42,11 +44,11 @@ fn has_type(event: &Value, kind: &str) -> bool {
     text_at(event, &["type"]) == Some(kind)
 }
 
-/// Returns the time up to which all records are visible in a list: a minute before the `Date` of its response or the
-/// newest event.
+/// Returns the time up to which all records are visible in a list: a minute before it was read, or before the newest
+/// event.
 fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = later.read_at;
-    let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
+    let newest = || events.rows().iter().filter_map(recorded_at).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
     let latest = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
     latest.map(|latest| latest - LIST_DELAY_MAX)
@@ -58,8 +60,7 @@ pub(super) fn has_no_recent_events(views: &[PageView<'_>], since: Option<&Exchan
     let date = since.and_then(|since| read_at(views, since));
     let last_page = first_long_page_reads(views, List::Events, mode).next_back();
     let later_page = last_page.filter(|view| since.is_some_and(|since| view.number() > since.number));
-    let newest =
-        later_page.and_then(|view| view.rows().iter().filter_map(|row| time_at(row, "created_at")).max());
+    let newest = later_page.and_then(|view| view.rows().iter().filter_map(recorded_at).max());
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
 }
 
@@ -74,7 +75,7 @@ fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) 
     let comparable_groups = comparable_groups(recording);
     let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
-            && view.read_at.is_some_and(|read_at| time_at(row, "created_at") > Some(read_at - LIST_DELAY_MAX))
+            && view.read_at.is_some_and(|read_at| recorded_at(row) > Some(read_at - LIST_DELAY_MAX))
     };
     let pages = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
     let has_needed_members = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
@@ -122,8 +123,7 @@ fn judge_complete(recording: &Recording) -> CheckResult {
                     if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
                 let Some(last_comparable) = last_comparable else { continue };
                 let created = created[..=last_comparable].iter();
-                let visible =
-                    created.filter(|row| time_at(row, "created_at").is_some_and(|at| Some(at) <= until));
+                let visible = created.filter(|row| recorded_at(row).is_some_and(|at| Some(at) <= until));
                 for event in visible {
                     let Some(code) = code(event, member) else { continue };
                     if !codes.contains(code) {
@@ -161,8 +161,8 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
             let Some(events) = events else { continue };
             let until = visible_until(events, events);
             for (index, row) in listed.rows().iter().enumerate() {
-                let opened_at = time_at(row, "created_at")
-                    .or_else(|| opening_time_between(listed.rows(), index, events, until));
+                let opened_at =
+                    recorded_at(row).or_else(|| opening_time_between(listed.rows(), index, events, until));
                 let Some(result) = check_charge_events(row, opened_at, events, until) else { continue };
                 if let Err(kind) = result {
                     let code = text_at(row, &["code"]).unwrap_or_default();
@@ -198,7 +198,7 @@ fn opening_time_between(
     let creation_time = |row: &Value| {
         let own = text_at(row, &["code"])?;
         let mut creations = events.rows().iter().filter(|event| has_type(event, "charge.created"));
-        time_at(creations.find(|event| code(event, "charge") == Some(own))?, "created_at")
+        recorded_at(creations.find(|event| code(event, "charge") == Some(own))?)
     };
     rows[..=index].iter().rev().find_map(creation_time).filter(|newer| Some(*newer) <= until)?;
     rows[index..].iter().find_map(creation_time)
@@ -216,7 +216,7 @@ fn check_charge_events(
     if !all_have_codes(events, "charge") {
         return None;
     }
-    let oldest = events.rows().iter().filter_map(|event| time_at(event, "created_at")).min()?;
+    let oldest = events.rows().iter().filter_map(recorded_at).min()?;
     let opened_at = opened_at.filter(|at| *at > oldest + LIST_DELAY_MAX && Some(*at) <= until)?;
     let has_event = |kind: &str| {
         events.rows().iter().any(|event| has_type(event, kind) && code(event, "charge") == Some(own))
@@ -224,7 +224,7 @@ fn check_charge_events(
     if !has_event("charge.created") {
         return Some(Err("charge.created"));
     }
-    let paid = time_at(row, "paid_at").filter(|at| *at >= opened_at && Some(*at) <= until);
+    let paid = paid_at(row).filter(|at| *at >= opened_at && Some(*at) <= until);
     let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
     if is_paid && !has_event("charge.paid") {
         return Some(Err("charge.paid"));
@@ -248,7 +248,7 @@ fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckE
     let Some(until) = visible_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
         return Ok(());
     };
-    let is_recent = |event: &&Value| time_at(event, "created_at").is_none_or(|at| at > until);
+    let is_recent = |event: &&Value| recorded_at(event).is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
     for (list, member) in LISTED_KINDS {
         if !all_have_codes(events, member) || (is_full && events.rows().iter().all(|row| is_recent(&row))) {
@@ -292,7 +292,7 @@ pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, Check
         for (list, member) in LISTED_KINDS {
             let created_at = |wanted: &str| {
                 let mut rows = events.rows().iter().filter(|row| has_type(row, &format!("{member}.created")));
-                time_at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
+                recorded_at(rows.find(|row| code(row, member) == Some(wanted))?)
             };
             for view in first_long_page_reads(views, list, mode) {
                 let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();

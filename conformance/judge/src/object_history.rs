@@ -12,7 +12,7 @@ use conformance_model::verdict::CheckError;
 
 use crate::diff::{
     CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict,
-    contradict_in_field, first_contradiction,
+    contradict_in_field, first_contradiction, is_nonzero,
 };
 use crate::evidence::{
     FullList, PageView, comparable_groups, first_long_page_reads, readable_pages, recorded_at,
@@ -273,18 +273,18 @@ fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
 
 /// The minimum number of charges that lack a `charge.late_payment`, or have one without reason, for a violation.
 const LATE_MIN: usize = 2;
-/// The minimum number of such charges if nothing shows that their transfers were confirmed.
+/// The minimum number of charges that lack a `charge.late_payment`, for a violation, if transfers count of which nothing
+/// shows that they were confirmed.
 const UNCONFIRMED_LATE_MIN: usize = 3;
 
 /// Checks that a charge has a `charge.late_payment` if its first transfer was detected over a minute after it expired or was
 /// canceled. The transfer must have been confirmed later, or detected over a day ago with an amount that counts as received.
-/// Without such an amount, it may have vanished: then no charge at all may have a `charge.late_payment`.
+/// A transfer without such an amount may have vanished. So it counts only if no charge has a `charge.late_payment`.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
     let is_late = |history: &ObjectHistory<'_>, counts_unconfirmed: bool| {
         let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
-        let is_received = text_at(detected.row, &["charge", "received_amount"])
-            .is_some_and(|received| received.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
+        let is_received = text_at(detected.row, &["charge", "received_amount"]).is_some_and(is_nonzero);
         let is_old =
             detected.recorded_at().zip(detected.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
         let ended = history.events.iter().find(|event| CHARGE_END_TYPES.contains(&event.event_type()));

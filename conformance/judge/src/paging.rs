@@ -19,7 +19,7 @@ use super::evidence::{
 };
 use crate::check::{Check, Mismatch};
 use crate::lists_vs_events;
-use crate::record_order::{check_same_order, long_pages, omitted_record};
+use crate::record_order::{check_same_order, first_omission};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -253,7 +253,8 @@ fn judge_last_page(recording: &Recording) -> CheckResult {
 
 /// Judges that the records of a page equal those of the long pages at the same position.
 fn judge_joined(recording: &Recording) -> CheckResult {
-    /// The number of pages on which a record may have been created between the total and the rows.
+    /// The maximum number of pages whose total may have been counted before a record was created, and whose rows were read
+    /// afterwards.
     const EARLY_TOTALS_MAX: u32 = 2;
     let (mut lists, mut has_changed, mut early_totals) = (BTreeSet::new(), false, 0);
     let all = readable_pages(recording);
@@ -324,10 +325,7 @@ fn check_records_once(views: &[PageView<'_>]) -> Result<(), CheckError> {
 
 /// Checks that no page without filters omits a record that is between two others of the page.
 fn check_none_omitted(views: &[PageView<'_>]) -> Result<(), CheckError> {
-    let (long_pages, no_pairs) = (long_pages(views), ChargeInvoices::default());
-    let mut unfiltered = views.iter().filter(|view| view.request.filters.is_empty());
-    let found =
-        unfiltered.find_map(|view| Some((view, omitted_record(views, &long_pages, view, &no_pairs)?)));
+    let found = first_omission(views, &ChargeInvoices::default(), |request| request.filters.is_empty());
     found.map_or(Ok(()), |(view, omitted)| {
         let expected = format!("{}, which is listed at {}", omitted.id, omitted.listed_at);
         Err(CheckError::violation(view.number(), expected, "records before and after it"))

@@ -1,14 +1,14 @@
-//! The order of records by descending id, and the records that a page omits.
+//! The order of records, which is the same on all pages of a list, and the records that a page omits.
 //!
-//! Records keep their order and are never deleted, so pages can be compared even if records are created between their
-//! reads.
+//! Records keep their order, so pages can be compared even if records are created between their reads. A record that later
+//! pages lack may have been removed, and does not count as omitted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use conformance_model::reading::{ChargeInvoices, FilterScope, id_or_code, matches_filter};
-use conformance_model::recording::List;
+use conformance_model::recording::{List, PageRequest};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before};
@@ -27,13 +27,23 @@ fn positions(ids: &[String]) -> BTreeMap<&str, usize> {
 }
 
 /// A page with the ids of its records.
-pub(super) type IdentifiedPage<'s, 'a> = (&'s PageView<'a>, Vec<String>);
+type IdentifiedPage<'s, 'a> = (&'s PageView<'a>, Vec<String>);
+
+/// Returns a page with the ids of its records, if they are unique.
+fn identified_page<'s, 'a>(view: &'s PageView<'a>) -> Option<IdentifiedPage<'s, 'a>> {
+    Some((view, unique_ids(view)?))
+}
+
+/// Returns `true` if two pages belong to the same list of the same mode.
+fn are_of_same_list(first: &PageView<'_>, second: &PageView<'_>) -> bool {
+    (first.mode, first.request.list) == (second.mode, second.request.list)
+}
 
 /// Returns the unfiltered long pages, each with the ids of its records.
-pub(super) fn long_pages<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<IdentifiedPage<'s, 'a>> {
+fn long_pages<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<IdentifiedPage<'s, 'a>> {
     let is_long =
         |view: &&PageView<'_>| view.has_only_page_and_size() && view.request.per_page == Some(PER_PAGE_MAX);
-    views.iter().filter(is_long).filter_map(|view| Some((view, unique_ids(view)?))).collect()
+    views.iter().filter(is_long).filter_map(identified_page).collect()
 }
 
 /// Checks that two records have the same order on all pages of a list, with filters and without.
@@ -41,16 +51,11 @@ pub(super) fn check_same_order(
     views: &[PageView<'_>],
     is_judged: impl Fn(List) -> bool,
 ) -> Result<(), CheckError> {
-    let judged: Vec<_> = views
-        .iter()
-        .filter(|view| is_judged(view.request.list))
-        .filter_map(|view| Some((view, unique_ids(view)?)))
-        .collect();
+    let judged: Vec<_> =
+        views.iter().filter(|view| is_judged(view.request.list)).filter_map(identified_page).collect();
     for (reference, reference_ids) in &long_pages(views) {
         let positions = positions(reference_ids);
-        let is_same_list =
-            |view: &PageView<'_>| (view.mode, view.request.list) == (reference.mode, reference.request.list);
-        for (view, ids) in judged.iter().filter(|(view, _)| is_same_list(view)) {
+        for (view, ids) in judged.iter().filter(|(view, _)| are_of_same_list(view, reference)) {
             let known: Vec<_> = ids.iter().filter_map(|id| Some((id, positions.get(id.as_str())?))).collect();
             let reversed = known.windows(2).find(|pair| pair[0].1 > pair[1].1);
             if let Some([(above, _), (below, _)]) = reversed {
@@ -72,10 +77,21 @@ pub(super) struct OmittedRecord<'s> {
     pub(super) listed_at: &'s str,
 }
 
+/// Returns the first page with such a request that omits a record, and the record.
+pub(super) fn first_omission<'s, 'a>(
+    views: &'s [PageView<'a>],
+    pairs: &ChargeInvoices,
+    is_judged: impl Fn(&PageRequest) -> bool,
+) -> Option<(&'s PageView<'a>, OmittedRecord<'s>)> {
+    let long_pages = long_pages(views);
+    let mut judged = views.iter().filter(|view| is_judged(&view.request));
+    judged.find_map(|view| Some((view, omitted_record(views, &long_pages, view, pairs)?)))
+}
+
 /// Returns a record that a page omits: an earlier page without filters, one of `long_pages`, contains it, and this page
 /// has newer and older ones. An end of the list counts as a neighbor, but new records may be missing at its head for a
 /// minute.
-pub(super) fn omitted_record<'s>(
+fn omitted_record<'s>(
     views: &[PageView<'_>],
     long_pages: &[IdentifiedPage<'s, '_>],
     view: &PageView<'_>,
@@ -90,7 +106,7 @@ pub(super) fn omitted_record<'s>(
     let is_first_page = view.request.page.unwrap_or(1) == 1;
     let is_last_page = (ids.len() as u64) < size && (is_first_page || !ids.is_empty());
     for (earlier, earlier_ids) in long_pages {
-        let is_comparable = (earlier.mode, earlier.request.list) == (view.mode, view.request.list)
+        let is_comparable = are_of_same_list(earlier, view)
             && earlier.number() < view.number()
             && earlier.exchange.ended <= view.exchange.sent;
         if !is_comparable {
@@ -124,13 +140,13 @@ pub(super) fn omitted_record<'s>(
     None
 }
 
-/// Returns `true` if the later long pages show that a record was not removed: a filtered page needs one that does not
-/// contradict, another page needs one that contains the record. `ids`: the record and older ones.
+/// Returns `true` if the later long pages show that a record was not removed. For an unfiltered page, one of them must
+/// contain the record. For a filtered page, no first page may lack it and contain an older record. `ids`: the record and
+/// older ones.
 fn is_still_listed(long_pages: &[IdentifiedPage<'_, '_>], view: &PageView<'_>, ids: &[String]) -> bool {
     let Some((record, older)) = ids.split_first() else { return false };
-    let mut later = long_pages.iter().filter(|(page, _)| {
-        (page.mode, page.request.list) == (view.mode, view.request.list) && page.number() > view.number()
-    });
+    let mut later =
+        long_pages.iter().filter(|(page, _)| are_of_same_list(page, view) && page.number() > view.number());
     if view.request.filters.is_empty() {
         return later.any(|(_, shown)| shown.contains(record));
     }

@@ -9,8 +9,8 @@ use crate::diff::{STATE_FIELDS, contradict_in_field, first_contradiction};
 use crate::evidence::readable_pages;
 use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
 
-/// The event types that report one change of an object each. A reminder causes another `invoice.sent`; other rules judge the
-/// types that are missing here.
+/// The event types of which each event reports another change. `invoice.sent` is missing because a reminder causes another
+/// one. Other rules judge the remaining types.
 const CHANGE_TYPES: [&str; 7] = [
     "charge.payment_detected",
     "charge.underpaid",
@@ -25,7 +25,8 @@ const SAME_CHANGE_MAX: Duration = Duration::seconds(2);
 /// The minimum number of objects with a repeated event, for a violation. Two equal transfers may pay a charge at one time.
 const REPEATED_MIN: usize = 3;
 
-/// Checks for each type that most objects do not have two events of it at the same time, with equal details and objects.
+/// Checks that no type occurs twice at about the same time, with equal details and objects, in most of the objects that have
+/// it.
 pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let histories = recent_histories(&views);

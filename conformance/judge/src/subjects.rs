@@ -43,6 +43,7 @@ impl Subject {
     pub(super) fn is_payment(&self) -> bool {
         self.kind == "charge.paid"
     }
+
     /// Returns `true` if the event reports the payment of an invoice.
     pub(super) fn is_settlement(&self) -> bool {
         self.kind == "invoice.paid"

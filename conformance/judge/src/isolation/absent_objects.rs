@@ -51,8 +51,8 @@ pub(super) fn check_not_found_is_json(recording: &Recording) -> Result<(), Check
     Ok(())
 }
 
-/// Returns the requests for single objects of these sides, each with the id. They count only if the same key read an
-/// own object of the kind: otherwise the path is wrong.
+/// Returns the requests for single objects of these sides, each with the id, if the same key read an own object of the kind.
+/// Otherwise the configured path may be wrong.
 fn object_requests<'a>(
     recording: &'a Recording,
     sides: &'a [Side],

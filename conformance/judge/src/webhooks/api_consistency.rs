@@ -14,13 +14,14 @@ use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::delivered_copies::{DeliveredEvent, check_copies, check_unpaid};
+use super::delivered_copies::{DeliveredEvent, check_copies, check_no_payment_time};
 use super::objects::check_zone;
 use crate::check::Check;
 use crate::diff::{
     IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, contradict_unless_rounded, first_contradiction,
 };
 use crate::evidence::recorded_at;
+use crate::object_history::CHARGE_END_TYPES;
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries,
 };
@@ -215,36 +216,41 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Checks with [`check_unpaid`] the deliveries that arrived some time before the list of events was read.
+/// Checks with [`check_no_payment_time`] the deliveries that arrived some time before the list of events was read.
 fn check_unpaid_charges(
     received: &ReceivedDeliveries<'_>,
     api: &ApiEvents<'_>,
     delivered_events: &[DeliveredEvent<'_>],
 ) -> Result<(), CheckError> {
-    const WITHOUT_TRANSFER: [&str; 3] = ["charge.created", "charge.expired", "charge.canceled"];
     let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
     let listed = api.listed_events.values().flat_map(BTreeMap::values);
     let of_lists = listed.map(|row| (text_at(row, &["type"]), text_at(row, &["charge", "code"])));
     let of_deliveries = received
         .readable_deliveries()
         .map(|parsed| (parsed.event_type(), parsed.text(&["data", "charge", "code"])));
-    let with_transfer = of_lists
-        .chain(of_deliveries)
-        .filter(|(kind, _)| kind.is_none_or(|kind| !WITHOUT_TRANSFER.contains(&kind)));
+    let has_transfer = |kind: &str| kind != "charge.created" && !CHARGE_END_TYPES.contains(&kind);
+    let with_transfer = of_lists.chain(of_deliveries).filter(|(kind, _)| kind.is_none_or(has_transfer));
     let other_codes = with_transfer.filter_map(|(_, code)| code.map(str::to_owned)).collect();
     let has_arrived =
         |(parsed, _): &&DeliveredEvent<'_>| parsed.delivery.arrived + TRANSFER_EVENT_DELAY_MAX <= listed_at;
-    check_unpaid(delivered_events.iter().filter(has_arrived), &other_codes)
+    check_no_payment_time(delivered_events.iter().filter(has_arrived), &other_codes)
 }
 
-/// Returns the time from the arrival of a delivery to the last read of the list, and the exchange of the list, if the list
-/// lacks the event although it is newer than the oldest listed one.
-fn unlisted_since<'a>(
+/// An event that was delivered, but is not in the list that was read last.
+struct UnlistedEvent<'a> {
+    /// The time from the arrival of the delivery to the read of the list.
+    delay: Duration,
+    list: &'a Exchange,
+    recorded_at: OffsetDateTime,
+}
+
+/// Returns the event of a delivery if the list lacks it although it is newer than the oldest listed event.
+fn unlisted_event<'a>(
     recording: &'a Recording,
     api: &ApiEvents<'_>,
     listed_at: Duration,
     (parsed, id, mode): (&ParsedDelivery<'_>, &str, Mode),
-) -> Option<(Duration, &'a Exchange, OffsetDateTime)> {
+) -> Option<UnlistedEvent<'a>> {
     if api.listed_events[&mode].contains_key(id) {
         return None;
     }
@@ -255,13 +261,13 @@ fn unlisted_since<'a>(
         .filter(|exchange| exchange.response().is_some_and(|response| cache_evidence(response).is_none()))?;
     let rows = events_after_deliveries(recording, mode)?;
     let oldest = rows.iter().filter_map(recorded_at).min()?;
-    let created = recorded_at(&api.event(id, mode, mode)?)?;
-    let listed_after = listed_at.saturating_sub(parsed.delivery.arrived);
-    (created > oldest).then_some((listed_after, list, created))
+    let recorded_at = recorded_at(&api.event(id, mode, mode)?)?;
+    let delay = listed_at.saturating_sub(parsed.delivery.arrived);
+    (recorded_at > oldest).then_some(UnlistedEvent { delay, list, recorded_at })
 }
 
 /// Checks that an event which was delivered a minute or more before the last read of the list is listed, if it is newer
-/// than the oldest listed one. Several events must be listed earlier, if newer ones are.
+/// than the oldest listed one. If the list has newer events, several unlisted events are a violation after a shorter time.
 fn check_delivered_events_are_listed(
     recording: &Recording,
     received: &ReceivedDeliveries<'_>,
@@ -270,22 +276,21 @@ fn check_delivered_events_are_listed(
     let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
     let mut overtaken: BTreeMap<&str, _> = BTreeMap::new();
     for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
-        let Some((listed_after, list, created)) =
-            unlisted_since(recording, api, listed_at, (parsed, id, mode))
-        else {
-            continue;
-        };
+        let Some(unlisted) = unlisted_event(recording, api, listed_at, (parsed, id, mode)) else { continue };
         let newest = api.listed_events[&mode].values().filter_map(recorded_at).max();
-        if listed_after >= OVERTAKEN_DELAY_MIN
-            && newest.is_some_and(|newest| newest - created >= OVERTAKEN_BY_MIN)
+        if unlisted.delay >= OVERTAKEN_DELAY_MIN
+            && newest.is_some_and(|newest| newest - unlisted.recorded_at >= OVERTAKEN_BY_MIN)
         {
             overtaken.insert(id, mode);
         }
         let overtaken_count = overtaken.values().filter(|other| **other == mode).count();
-        if listed_after >= LIST_DELAY_MAX || overtaken_count >= OVERTAKEN_MIN {
+        if unlisted.delay >= LIST_DELAY_MAX || overtaken_count >= OVERTAKEN_MIN {
             return Err(CheckError::violation(
-                list.number,
-                format!("event {id} in the list of events, {} s after its delivery", listed_after.as_secs()),
+                unlisted.list.number,
+                format!(
+                    "event {id} in the list of events, {} s after its delivery",
+                    unlisted.delay.as_secs()
+                ),
                 format!("other events, but not this one ({})", parsed.name()),
             ));
         }

@@ -9,6 +9,7 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::shorten;
 use conformance_model::verdict::CheckError;
 
+use crate::charge_versions::is_paid_once;
 use crate::parsed_deliveries::ParsedDelivery;
 
 /// A delivery, with its event in the API.
@@ -19,8 +20,8 @@ const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link"
 /// The minimum number of objects with an altered field, for a violation. The owner may edit an object between an event and
 /// its delivery.
 const ALTERED_MIN: usize = 2;
-/// The fields that deliveries may lack only if the API lacks them, each with the minimum number of objects for a violation.
-/// Customers may enter their address after the payment.
+/// The fields that deliveries may lack only if the API lacks them: the member, the field, and the minimum number of objects
+/// for a violation. Customers may enter their address after the payment.
 const SHOWN_FIELDS: [(&str, &str, usize); 5] = [
     ("charge", "description", 3),
     ("charge", "metadata", 3),
@@ -28,13 +29,13 @@ const SHOWN_FIELDS: [(&str, &str, usize); 5] = [
     ("invoice", "customer", 3),
     ("invoice", "hosted_url", 3),
 ];
-/// The maximum difference between two representations of one time of payment, which may have other precisions.
-const PAID_AT_DIFFERENCE_MAX: Duration = Duration::seconds(1);
+/// The minimum difference between two different times of payment. Representations of one time may have different precisions.
+const PAID_AT_DIFFERENCE_MIN: Duration = Duration::seconds(1);
 /// The minimum number of charges with a time of payment and without a payment, for a violation.
 const UNPAID_MIN: usize = 3;
 
-/// Checks that the charges and invoices of deliveries agree with those in the API in the fields that no event changes, and
-/// in the time of payment.
+/// Checks that the charges and invoices of deliveries agree with those in the API: in the fields that no event changes, in
+/// the case of the status, in the charges of a paid invoice, and in the time of payment.
 pub(super) fn check_copies(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
     for name in OWNER_FIELDS {
         check_altered(pairs, "charge", name, |delivered, in_api| {
@@ -91,7 +92,8 @@ fn check_altered(
     }
 }
 
-/// Compares texts, the presence of a payment link, and the values in `metadata`.
+/// Returns `true` if a field of the owner is altered: its text, the presence of a payment link, or the keys or the notation
+/// of the values in `metadata`.
 fn is_owner_field_altered(name: &str, delivered: &Value, in_api: &Value) -> bool {
     match (delivered, in_api) {
         // A link may be represented by its code or its address.
@@ -172,7 +174,8 @@ fn unescape(text: &str) -> String {
     REFERENCES.into_iter().fold(text.to_owned(), |text, (reference, plain)| text.replace(reference, plain))
 }
 
-/// Compares the customer of an invoice: the name and the address in an object, or a text, which may be either of the two.
+/// Returns `true` if the customer of an invoice is altered: the name or the address in an object; or the notation or the
+/// masking of a text, which may be either of the two.
 fn is_customer_altered(delivered: &Value, in_api: &Value) -> bool {
     let differs = |name: &str| {
         delivered.get(name).zip(in_api.get(name)).is_some_and(|(one, other)| have_other_texts(one, other))
@@ -191,7 +194,8 @@ fn have_other_charges(delivered: &Value, in_api: &Value) -> bool {
     !delivered.is_empty() && !in_api.is_empty() && delivered.is_disjoint(&in_api)
 }
 
-/// Checks that the deliveries of no event type always lack a field that the API shows. A field may be set after the creation.
+/// Checks that the deliveries of no event type always lack a field that the API shows. Creations do not count, because a
+/// field may be set later.
 fn check_shown(
     pairs: &[DeliveredEvent<'_>],
     member: &str,
@@ -237,16 +241,11 @@ fn check_shown(
 /// Checks that charges which were paid once have the same time of payment in the delivery of `charge.paid` and in the API.
 fn check_payment_times(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
     let code = |pair: &DeliveredEvent<'_>| text_at(pair.0.charge()?, &["code"]).map(str::to_owned);
-    let ids = |wanted: &str, kinds: &[&str]| {
-        let of_charge = pairs.iter().filter(|pair| code(pair).as_deref() == Some(wanted));
-        let of_types =
-            of_charge.filter(|(parsed, _)| parsed.event_type().is_some_and(|kind| kinds.contains(&kind)));
-        of_types.filter_map(|(parsed, _)| parsed.text(&["event_id"])).collect::<BTreeSet<_>>().len()
-    };
-    let is_paid_once = |wanted: &str| {
-        ids(wanted, &["charge.paid"]) == 1
-            && ids(wanted, &["charge.payment_detected"]) <= 1
-            && ids(wanted, &["charge.late_payment", "charge.underpaid"]) == 0
+    let events = |wanted: &str| {
+        let of_charge: Vec<_> = pairs.iter().filter(|pair| code(pair).as_deref() == Some(wanted)).collect();
+        of_charge
+            .into_iter()
+            .filter_map(|(parsed, _)| Some((parsed.event_type()?, parsed.text(&["event_id"]))))
     };
     let differing: BTreeMap<_, _> = pairs
         .iter()
@@ -255,10 +254,10 @@ fn check_payment_times(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
             let [delivered, in_api] = objects(pair, "charge")?.map(|charge| text_at(charge, &["paid_at"]));
             let (delivered, in_api) = (delivered?, in_api?);
             let difference = parse_utc(delivered)? - parse_utc(in_api)?;
-            let is_different = difference.abs() >= PAID_AT_DIFFERENCE_MAX;
+            let is_different = difference.abs() >= PAID_AT_DIFFERENCE_MIN;
             is_different.then_some((code(pair)?, (pair.0, delivered, in_api)))
         })
-        .filter(|(code, _)| is_paid_once(code))
+        .filter(|(code, _)| is_paid_once(events(code)))
         .collect();
     match differing.first_key_value().filter(|_| differing.len() >= ALTERED_MIN) {
         None => Ok(()),
@@ -269,9 +268,11 @@ fn check_payment_times(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
     }
 }
 
-/// Checks that deliveries do not show a time of payment of charges that were never paid, and have none in the API. `pairs`:
-/// the deliveries that arrived before the list of events was read. `other_codes`: the charges with an event of a transfer.
-pub(super) fn check_unpaid<'a>(
+/// Checks that deliveries show no time of payment of charges that were never paid and have none in the API.
+///
+/// `pairs`: the deliveries that arrived some time before the list of events was read. `other_codes`: the codes of charges
+/// with an event of a transfer.
+pub(super) fn check_no_payment_time<'a>(
     pairs: impl Iterator<Item = &'a DeliveredEvent<'a>>,
     other_codes: &BTreeSet<String>,
 ) -> Result<(), CheckError> {

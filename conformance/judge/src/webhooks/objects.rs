@@ -95,10 +95,8 @@ fn check_charge(
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let events = received.readable_deliveries().filter(|parsed| !parsed.is_test());
     let statuses = events.filter_map(|parsed| {
-        let kind = parsed.event_type()?;
-        let (member, _) = kind.split_once('.')?;
-        let [code, status] = ["code", "status"].map(|name| parsed.text(&["data", member, name]));
-        Some(EventStatus { kind, code: code?, status: status?, source: parsed })
+        let text = |member: &str, name: &str| parsed.text(&["data", member, name]);
+        EventStatus::read(parsed.event_type()?, text, parsed)
     });
     match unchanged_status(statuses) {
         None => Ok(()),

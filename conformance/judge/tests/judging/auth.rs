@@ -1,9 +1,10 @@
 //! Chapter "auth": requests that must be refused, and the served requests without which a refusal does not count.
 
-use conformance_model::recording::{Caller, ExchangeOutcome, Forgery, ObjectKind, Purpose, Side};
+use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 
 use super::{
-    LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, refusal,
+    LIVE, TEST, account, charge_purpose, check, check_verdict_text, events_request, exchange, page,
+    recording, refusal, response_mut,
 };
 
 use serde_json::json;
@@ -111,9 +112,7 @@ fn a_single_charge_requires_a_key() {
     for (own, without_key, expected) in
         [(200, 200, "fail"), (200, 401, "not judged"), (404, 200, "not judged")]
     {
-        let purpose =
-            Purpose::Object { kind: ObjectKind::Charge, id: "k3m9x2q7".into(), side: Side::Own, round: 1 };
-        let target = "/v1/charges/k3m9x2q7";
+        let (purpose, target) = (charge_purpose("k3m9x2q7", Side::Own), "/v1/charges/k3m9x2q7");
         let exchanges = vec![
             exchange(TEST, purpose, target, own, &json!({})),
             exchange(Caller::NoKey, Purpose::Refusal, target, without_key, &json!({ "message": "No." })),
@@ -128,10 +127,7 @@ fn every_content_type_of_a_401_is_json() {
         [("content-type", "text/html", "fail"), ("content-type", "application/problem+json", "pass")]
     {
         let mut refused = refusal(Caller::NoKey, 401);
-        let ExchangeOutcome::Answered(response) = &mut refused.outcome else {
-            panic!("the exchange has a response")
-        };
-        response.headers.push((name.into(), value.into()));
+        response_mut(&mut refused).headers.push((name.into(), value.into()));
         check(&recording(vec![refused]), "auth.message", expected);
     }
 }

@@ -1,11 +1,11 @@
 //! The charges of a busy account in deliveries and events, all within a minute.
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::recording::{ObjectKind, Purpose, Recording, Side};
+use conformance_model::recording::{Exchange, Recording, Side};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
-use super::{TEST, check, events_request, exchange, page, recording};
+use super::{TEST, charge_purpose, check, events_request, exchange, page, recording};
 
 /// The type of an event without `charge.`, its second, and the charge without its code.
 type Event = (&'static str, u32, Value);
@@ -52,18 +52,24 @@ fn rows(charges: &[Vec<Event>]) -> Vec<Value> {
     rows
 }
 
+/// Returns the long page of a list with these events only.
+fn events_page(rows: &[Value]) -> Exchange {
+    page(events_request(None, 100), &json!(rows), [1, 1, 100, rows.len() as u64])
+}
+
 /// Returns a recording of a list of the events of these charges, and of the deliveries of the events.
 fn recorded(charges: &[Vec<Event>]) -> Recording {
     let rows = rows(charges);
-    let total = rows.len() as u64;
     let deliveries = charges.iter().enumerate().flat_map(|(charge, events)| {
         events.iter().enumerate().map(move |event| event_delivery(charge, event))
     });
-    let list = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
-    Recording { exchanges: recording(vec![list]).exchanges, ..recording_of(deliveries.collect()) }
+    Recording {
+        exchanges: recording(vec![events_page(&rows)]).exchanges,
+        ..recording_of(deliveries.collect())
+    }
 }
 
-/// Checks the verdict on `violating` charges and as many more as make four with these events.
+/// Checks the verdict on four charges: `violating` with the faulty events, the others with the correct ones.
 #[track_caller]
 fn check_charges(violating: usize, faulty: &[Event], correct: &[Event], id: &str, expected: &str) {
     let charges: Vec<_> =
@@ -112,8 +118,7 @@ fn a_single_charge_is_the_requested_one() {
         (json!({ "code": "OK" }), "pass"),
     ] {
         let mut all = recorded(&[vec![("paid", 9, self::charge("10.00", "BTC", "0.5"))]]);
-        let purpose =
-            Purpose::Object { kind: ObjectKind::Charge, id: "ch0".into(), side: Side::Own, round: 1 };
+        let purpose = charge_purpose("ch0", Side::Own);
         let body = json!({ "code": "OK", "result": { "charge": charge } });
         all.exchanges.push(exchange(TEST, purpose, "/v1/charges/ch0", 200, &body));
         check(&all, "charges.code", expected);
@@ -156,18 +161,16 @@ fn a_charge_keeps_its_time_of_payment() {
         charge[2].2["paid_at"] = json!("2026-02-01T10:00:12.000000Z");
         charge.pop();
     }
-    let mut other = recorded(&charges);
-    check(&other, "charges.paid_at", "pass");
-    other.exchanges = recorded(&[]).exchanges;
-    other.exchanges =
-        recording(vec![page(events_request(None, 100), &json!(api_rows), [1, 1, 100, 16])]).exchanges;
-    check(&other, "charges.paid_at", "fail");
+    let mut read = recorded(&charges);
+    check(&read, "charges.paid_at", "pass");
+    read.exchanges = recording(vec![events_page(&api_rows)]).exchanges;
+    check(&read, "charges.paid_at", "fail");
     // A second transfer may have paid the charges again.
     let detected = ("payment_detected", 8, json!({ "status": "pending" }));
-    let with_second = |events: &[Event]| [&[detected.clone()], events].concat();
+    let with_second = |events: &[Event]| [std::slice::from_ref(&detected), events].concat();
     let second = charges.iter().map(|events| with_second(events)).collect::<Vec<_>>();
-    other.deliveries = recorded(&second).deliveries;
-    check(&other, "charges.paid_at", "pass");
+    read.deliveries = recorded(&second).deliveries;
+    check(&read, "charges.paid_at", "pass");
 }
 
 #[test]

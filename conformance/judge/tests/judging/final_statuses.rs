@@ -1,4 +1,4 @@
-//! Events on several pages, and the statuses of objects at their final events.
+//! The statuses of objects at their final events, and the copies of events on several pages.
 
 use serde_json::{Value, json};
 

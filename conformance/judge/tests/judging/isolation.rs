@@ -1,10 +1,14 @@
 //! Chapter "isolation": responses that reveal foreign objects.
 
 use conformance_model::recording::{
-    Caller, Exchange, ExchangeOutcome, List, ObjectKind, PageRequest, Purpose, Recording, Side,
+    Caller, Exchange, ExchangeOutcome, List, PageRequest, Purpose, Recording, Side,
 };
 
-use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
+use super::second_key::account;
+use super::{
+    LIVE, TEST, charge_purpose, check, check_verdict_text, events_request, exchange, page, recording,
+    response_mut,
+};
 
 use serde_json::{Value, json};
 
@@ -176,11 +180,11 @@ fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
     }
 }
 
-/// Returns a read of an own charge and the response for one that does not exist.
+/// Returns a recording of a read of an own charge with the status `own`, and of one that does not exist with `status` and
+/// `body`.
 fn absent_charge(own: u16, status: u16, body: &Value) -> Recording {
     let charge = |side, id: &str, status, body: &Value| {
-        let purpose = Purpose::Object { kind: ObjectKind::Charge, id: id.into(), side, round: 1 };
-        exchange(TEST, purpose, &format!("/v1/charges/{id}"), status, body)
+        exchange(TEST, charge_purpose(id, side), &format!("/v1/charges/{id}"), status, body)
     };
     let events = vec![
         event(TEST, Side::Own, 200, &json!({})),
@@ -216,10 +220,7 @@ fn the_404_of_a_single_object_is_json() {
     let as_html = |own| {
         let mut all = absent_charge(own, 404, &json!({ "message": "No." }));
         let last = all.exchanges.last_mut().expect("the recording has exchanges");
-        let ExchangeOutcome::Answered(response) = &mut last.outcome else {
-            panic!("the exchange has a response")
-        };
-        response.body = "<h1>Not Found</h1>".into();
+        response_mut(last).body = "<h1>Not Found</h1>".into();
         all
     };
     let id = "errors.not_found_json";
@@ -234,9 +235,6 @@ fn no_list_has_an_event_of_the_other_account() {
     let read = |caller, row: Value| Exchange {
         caller,
         ..page(events_request(None, 100), &json!([row]), [1, 1, 100, 1])
-    };
-    let account = |caller, name: &str| {
-        exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
     };
     for (id, time, expected) in [
         ("a", "2026-02-01T10:00:00Z", "fail"),
@@ -261,9 +259,6 @@ fn a_charge_of_the_other_account_is_hidden() {
             "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
         })
     };
-    let account = |caller, name: &str| {
-        exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
-    };
     let other_page = |list, row: &Value| Exchange {
         caller: Caller::OtherAccount,
         ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
@@ -275,12 +270,7 @@ fn a_charge_of_the_other_account_is_hidden() {
         (200, json!({ "data": charge("2.00") }), "pass"),
         (404, json!({ "message": "No." }), "pass"),
     ] {
-        let purpose = Purpose::Object {
-            kind: ObjectKind::Charge,
-            id: "k3m9x2q7".into(),
-            side: Side::OtherAccount,
-            round: 1,
-        };
+        let purpose = charge_purpose("k3m9x2q7", Side::OtherAccount);
         let all = vec![
             account(TEST, "own"),
             account(Caller::OtherAccount, "other"),

@@ -31,8 +31,8 @@ use conformance_judge::judge;
 use conformance_model::catalogue::judged_statements;
 use conformance_model::mode::Mode;
 use conformance_model::recording::{
-    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, Forgery, Inserts, List, PageRequest, Purpose,
-    ReceivedResponse, Recording, Side,
+    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, Forgery, Inserts, List, ObjectKind, PageRequest,
+    Purpose, ReceivedResponse, Recording, Side,
 };
 use conformance_model::verdict::Verdict;
 
@@ -97,6 +97,19 @@ fn page(request: PageRequest, rows: &Value, numbers: [u64; 4]) -> Exchange {
     let body = json!({ "data": rows, "links": links, "meta": meta });
     let target = request.list.path();
     exchange(TEST, Purpose::Page(request), target, 200, &body)
+}
+
+/// Returns the purpose of the first request for a single charge.
+fn charge_purpose(id: &str, side: Side) -> Purpose {
+    Purpose::Object { kind: ObjectKind::Charge, id: id.into(), side, round: 1 }
+}
+
+/// Returns the response of an exchange, which must have one.
+fn response_mut(exchange: &mut Exchange) -> &mut ReceivedResponse {
+    let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
+        panic!("the exchange has a response")
+    };
+    response
 }
 
 fn events_request(page: Option<u64>, per_page: u64) -> PageRequest {

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{check, events_request, page, recording};
 
-/// Checks the events of three charges that expire, each twice, at these times after 10:00.
+/// Checks the events of five charges that expire in second 20. `repeated` of them have another event of the expiry, in
+/// `second` and with `details`.
 #[track_caller]
 fn check_expired(repeated: usize, second: u32, details: &Value, expected: &str) {
     let event = |charge: usize, index: usize, kind: &str, second: u32, details: &Value| {

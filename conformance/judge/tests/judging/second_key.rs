@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose};
+use conformance_model::recording::{Burst, Caller, Exchange, Purpose};
 
 use super::limits::burst;
-use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording, response_mut};
 
 use serde_json::{Value, json};
 
-fn account(caller: Caller, name: &str) -> Exchange {
+/// Returns a read of the account with this name.
+pub(super) fn account(caller: Caller, name: &str) -> Exchange {
     exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
 }
 
@@ -122,9 +123,7 @@ fn a_key_that_reads_its_account_reads_its_lists() {
         [("a", 403, "fail"), ("a", 404, "fail"), ("a", 503, "not judged"), ("b", 403, "not judged")]
     {
         let mut refused = events_page(Caller::SecondKey, &[]);
-        if let ExchangeOutcome::Answered(response) = &mut refused.outcome {
-            response.status = status;
-        }
+        response_mut(&mut refused).status = status;
         let all = [account(TEST, "a"), account(Caller::SecondKey, name), events_page(TEST, &[5, 4]), refused];
         check(&recording(all.into()), "auth.same_lists", expected);
     }

@@ -295,8 +295,8 @@ fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
     Some((kind, vec![("charge", charge.to_owned()), ("invoice", invoice.to_owned())]))
 }
 
-/// Returns a charge that belongs to one invoice, and another invoice that has other charges. No event matches both
-/// filters, even if each of them includes the events of related objects.
+/// Returns the filters by a charge with events that belongs to an invoice, and by another invoice, with other charges. No
+/// event matches both filters, even if each of them includes the events of related objects.
 fn unrelated_pair(events: &[Value]) -> Option<Filters> {
     let mut charges_of: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for event in events {

@@ -28,15 +28,13 @@ pub(super) fn object_path(plan: &Plan, kind: ObjectKind, id: &str) -> Option<Str
     Some(path.replace("{id}", &percent_encode(id)))
 }
 
-/// Requests a charge of the other account with the own key of a mode, if that key read an own charge by the same path.
+/// Requests a charge of the other account with the own key of a mode, if the last read of an own charge with that key got 200.
+/// Otherwise the configured path may be wrong.
 pub(super) async fn request_charge_of_other_account(session: &mut Session<'_>, mode: Mode, code: &str) {
     let caller = Caller::Own(mode);
     let is_own_charge = |exchange: &Exchange| {
-        let kind_and_side = match exchange.purpose {
-            Purpose::Object { kind, side, .. } => Some((kind, side)),
-            _ => None,
-        };
-        kind_and_side == Some((ObjectKind::Charge, Side::Own)) && exchange.caller == caller
+        exchange.caller == caller
+            && matches!(exchange.purpose, Purpose::Object { kind: ObjectKind::Charge, side: Side::Own, .. })
     };
     let own = session.recording.find_last(is_own_charge);
     let Some(path) = object_path(session.plan, ObjectKind::Charge, code) else { return };
