@@ -25,8 +25,8 @@ pub(super) struct PageView<'a> {
     pub(super) mode: Mode,
     pub(super) request: PageRequest,
     pub(super) page: Page,
-    /// The `Date` of the response. Without it, the time of the newest event in this and all earlier pages without a `Date`,
-    /// which is not later than the read.
+    /// The `Date` of the response. Without it, the time of the newest event in this and all earlier pages of the mode without
+    /// a `Date`, which is not later than the read.
     pub(super) read_at: Option<OffsetDateTime>,
 }
 
@@ -151,12 +151,14 @@ pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
 /// single page must be consistent in any case.
 pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
     let mut views: Vec<_> = recording.exchanges.iter().filter_map(page_view).collect();
-    let mut newest = None;
+    let mut newest: BTreeMap<Mode, Option<OffsetDateTime>> = BTreeMap::new();
     for view in &mut views {
         if view.read_at.is_none() {
             let events = view.rows().iter().filter(|_| view.request.list == List::Events);
-            newest = newest.max(events.filter_map(recorded_at).max());
-            view.read_at = newest;
+            let newest_here = events.filter_map(recorded_at).max();
+            let newest = newest.entry(view.mode).or_default();
+            *newest = (*newest).max(newest_here);
+            view.read_at = *newest;
         }
     }
     views
@@ -172,9 +174,10 @@ pub(crate) fn response_date(exchange: &Exchange) -> Option<OffsetDateTime> {
     exchange.response().and_then(|response| parse_http_date(response.header("date")?))
 }
 
-/// Returns the `Date` of a response. Without it, the time at which the last page up to this response was read.
+/// Returns the `Date` of a response. Without it, the time at which the last page of the mode up to this response was read.
 pub(super) fn read_at(views: &[PageView<'_>], exchange: &Exchange) -> Option<OffsetDateTime> {
-    let earlier = || views.iter().filter(|view| view.number() <= exchange.number);
+    let is_of_mode = |view: &&PageView<'_>| exchange.caller == Caller::Own(view.mode);
+    let earlier = || views.iter().filter(is_of_mode).filter(|view| view.number() <= exchange.number);
     response_date(exchange).or_else(|| earlier().next_back()?.read_at)
 }
 

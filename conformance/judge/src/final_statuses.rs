@@ -11,8 +11,9 @@ use crate::evidence::readable_pages;
 /// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
 /// an expired charge may still accept a payment.
 const FINAL_TYPES: [&str; 4] = ["charge.paid", "charge.canceled", "invoice.paid", "invoice.voided"];
-/// The minimum number of objects whose status is unchanged after a final event, for a violation.
-const UNCHANGED_MIN: usize = 2;
+/// The minimum number of objects whose status is unchanged after a final event, for a violation, and of changed objects that
+/// show the status of a creation: one may have changed while the page was rendered.
+const OBJECTS_MIN: usize = 2;
 
 /// The status of an object in one of its events. `T` identifies the event in a violation.
 pub(crate) struct EventStatus<'a, T> {
@@ -45,8 +46,8 @@ pub(crate) struct UnchangedStatus<T> {
 type StatusesByType<'a, T> = BTreeMap<&'a str, EventStatus<'a, T>>;
 
 /// Returns an event of [`FINAL_TYPES`] that shows the status which the object had at its creation, if there are
-/// [`UNCHANGED_MIN`] such objects. A creation may be shown with a later status. So a status counts as that of a creation only
-/// if all objects whose status changes have it in the event of their creation.
+/// [`OBJECTS_MIN`] such objects. A creation may be shown with a later status. So a status counts as that of a creation only
+/// if all objects whose status changes have it in the event of their creation, and none in this final event.
 pub(crate) fn unchanged_status<'a, T: Copy>(
     events: impl Iterator<Item = EventStatus<'a, T>>,
 ) -> Option<UnchangedStatus<T>> {
@@ -62,18 +63,25 @@ pub(crate) fn unchanged_status<'a, T: Copy>(
             let created_status = status_at(states, &created);
             states.values().any(|event| Some(event.status) != created_status)
         };
-        let creation_statuses: BTreeSet<_> =
-            objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
+        let changed: Vec<_> = objects.values().filter(has_changed).collect();
+        let statuses_of_changed =
+            |kind: &str| -> Vec<_> { changed.iter().filter_map(|states| status_at(states, kind)).collect() };
+        let at_creation = statuses_of_changed(&created);
+        let creation_statuses: BTreeSet<_> = at_creation.iter().copied().collect();
+        let is_ambiguous = statuses_of_changed(kind).iter().any(|status| creation_statuses.contains(status));
+        if at_creation.len() < OBJECTS_MIN || is_ambiguous {
+            return None;
+        }
         let is_unchanged = |states: &&StatusesByType<'a, T>| {
             let (created_status, final_status) = (status_at(states, &created), status_at(states, kind));
             // The status `paid` is specified: a creation that shows it was read after the payment.
             created_status == final_status
-                && !(kind == "charge.paid" && final_status == Some("paid"))
+                && !(kind.ends_with(".paid") && final_status == Some("paid"))
                 && final_status
                     .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
         };
         let unchanged: Vec<_> = objects.values().filter(is_unchanged).collect();
-        let event = unchanged.last().filter(|_| unchanged.len() >= UNCHANGED_MIN)?.get(kind)?;
+        let event = unchanged.last().filter(|_| unchanged.len() >= OBJECTS_MIN)?.get(kind)?;
         Some(UnchangedStatus {
             source: event.source,
             expected: format!("another status in a {kind} than at the creation"),

@@ -273,16 +273,13 @@ fn check_early_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
 
 /// The minimum number of charges that lack a `charge.late_payment`, or have one without reason, for a violation.
 const LATE_MIN: usize = 2;
-/// The minimum number of charges that lack a `charge.late_payment`, for a violation, if transfers count of which nothing
-/// shows that they were confirmed.
-const UNCONFIRMED_LATE_MIN: usize = 3;
 
 /// Checks that a charge has a `charge.late_payment` if its first transfer was detected over a minute after it expired or was
 /// canceled. The transfer must have been confirmed later, or detected over a day ago with an amount that counts as received.
-/// A transfer without such an amount may have vanished. So it counts only if no charge has a `charge.late_payment`.
+/// A transfer without such an amount may have vanished.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
-    let is_late = |history: &ObjectHistory<'_>, counts_unconfirmed: bool| {
+    let is_late = |history: &&ObjectHistory<'_>| {
         let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
         let is_received = text_at(detected.row, &["charge", "received_amount"]).is_some_and(is_nonzero);
         let is_old =
@@ -292,19 +289,10 @@ fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError
         history.is_complete()
             && history.of_type("charge.late_payment").next().is_none()
             && ended.is_some_and(|ended| detected.is_later_than(ended))
-            && confirmed.map_or(is_old && (is_received || counts_unconfirmed), |event| {
-                event.recorded_at() >= detected.recorded_at()
-            })
+            && confirmed.map_or(is_old && is_received, |event| event.recorded_at() >= detected.recorded_at())
     };
-    let find = |counts_unconfirmed: bool| -> Vec<_> {
-        histories.iter().filter(|history| is_late(history, counts_unconfirmed)).collect()
-    };
-    let is_recorded = histories.iter().any(|history| history.of_type("charge.late_payment").next().is_some());
-    let (late, min) = match find(false) {
-        late if late.len() < LATE_MIN && !is_recorded => (find(true), UNCONFIRMED_LATE_MIN),
-        late => (late, LATE_MIN),
-    };
-    let Some(history) = late.last().filter(|_| late.len() >= min) else { return Ok(()) };
+    let late: Vec<_> = histories.iter().filter(is_late).collect();
+    let Some(history) = late.last().filter(|_| late.len() >= LATE_MIN) else { return Ok(()) };
     let number = history.events.last().map(|event| event.number);
     let kinds: Vec<_> = history.events.iter().map(ListedEvent::event_type).collect();
     Err(CheckError::violation(

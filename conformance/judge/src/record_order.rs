@@ -126,8 +126,8 @@ fn omitted_record<'s>(
             !shown.contains(earlier_ids[*position].as_str())
                 && (has_newer || is_first_page && is_old)
                 && (has_older || is_last_page)
-                && is_still_listed(long_pages, view, &earlier_ids[*position..])
                 && is_selected(views, view, row, pairs)
+                && is_still_listed(long_pages, view, &earlier_ids[*position..])
         };
         let omitted = earlier.rows().iter().enumerate().find(is_omitted);
         if let Some((position, _)) = omitted {
@@ -141,19 +141,22 @@ fn omitted_record<'s>(
 }
 
 /// Returns `true` if the later long pages show that a record was not removed. For an unfiltered page, one of them must
-/// contain the record. For a filtered page, no first page may lack it and contain an older record. `ids`: the record and
-/// older ones.
+/// contain the record. For a filtered page, there must be one, and no first page may lack it and contain an older record.
+/// `ids`: the record and older ones.
 fn is_still_listed(long_pages: &[IdentifiedPage<'_, '_>], view: &PageView<'_>, ids: &[String]) -> bool {
     let Some((record, older)) = ids.split_first() else { return false };
-    let mut later =
-        long_pages.iter().filter(|(page, _)| are_of_same_list(page, view) && page.number() > view.number());
+    let mut later = long_pages
+        .iter()
+        .filter(|(page, _)| are_of_same_list(page, view) && page.number() > view.number())
+        .peekable();
     if view.request.filters.is_empty() {
         return later.any(|(_, shown)| shown.contains(record));
     }
-    later.all(|(page, shown)| {
-        let is_first_page = page.request.page.unwrap_or(1) == 1;
-        shown.contains(record) || !(is_first_page && older.iter().any(|id| shown.contains(id)))
-    })
+    later.peek().is_some()
+        && later.all(|(page, shown)| {
+            let is_first_page = page.request.page.unwrap_or(1) == 1;
+            shown.contains(record) || !(is_first_page && older.iter().any(|id| shown.contains(id)))
+        })
 }
 
 /// Returns `true` if the filters of a page select a record in every valid interpretation. A status must have been the

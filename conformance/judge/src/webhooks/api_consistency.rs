@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    cache_evidence, events_after_deliveries, listed_events, single_event, text_at,
+    Page, cache_evidence, events_after_deliveries, listed_events, single_event, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
@@ -266,6 +266,18 @@ fn unlisted_event<'a>(
     (recorded_at > oldest).then_some(UnlistedEvent { delay, list, recorded_at })
 }
 
+/// Returns `true` if one page of the list has older events and newer ones. Two pages may be from two replicas.
+fn is_overtaken(recording: &Recording, mode: Mode, event_time: OffsetDateTime) -> bool {
+    let reads = recording.exchanges.iter().filter(|exchange| {
+        exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::AfterDeliveries
+    });
+    reads.filter_map(Page::from_exchange).any(|page| {
+        let times: Vec<_> = page.rows().into_iter().flatten().filter_map(recorded_at).collect();
+        times.iter().any(|time| *time < event_time)
+            && times.iter().any(|time| *time - event_time >= OVERTAKEN_BY_MIN)
+    })
+}
+
 /// Checks that an event which was delivered a minute or more before the last read of the list is listed, if it is newer
 /// than the oldest listed one. If the list has newer events, several unlisted events are a violation after a shorter time.
 fn check_delivered_events_are_listed(
@@ -277,10 +289,7 @@ fn check_delivered_events_are_listed(
     let mut overtaken: BTreeMap<&str, _> = BTreeMap::new();
     for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
         let Some(unlisted) = unlisted_event(recording, api, listed_at, (parsed, id, mode)) else { continue };
-        let newest = api.listed_events[&mode].values().filter_map(recorded_at).max();
-        if unlisted.delay >= OVERTAKEN_DELAY_MIN
-            && newest.is_some_and(|newest| newest - unlisted.recorded_at >= OVERTAKEN_BY_MIN)
-        {
+        if unlisted.delay >= OVERTAKEN_DELAY_MIN && is_overtaken(recording, mode, unlisted.recorded_at) {
             overtaken.insert(id, mode);
         }
         let overtaken_count = overtaken.values().filter(|other| **other == mode).count();

@@ -42,36 +42,6 @@ fn a_payment_within_the_rate_lock_is_not_late() {
 }
 
 #[test]
-fn a_service_without_late_payments_detects_no_transfers_of_expired_charges() {
-    for (count, newest, others, expected) in [
-        (3, "2026-02-03T10:00:00Z", None, "fail"),
-        (2, "2026-02-03T10:00:00Z", None, "not judged"),
-        // The transfers may still be confirmed.
-        (3, "2026-02-01T12:00:00Z", None, "not judged"),
-        // The service records late payments, so these transfers have vanished.
-        (3, "2026-02-03T10:00:00Z", Some("late_payment"), "not judged"),
-    ] {
-        let mut latest = event("newer", "created", 0);
-        latest["created_at"] = json!(newest);
-        let mut rows = vec![latest];
-        for code in ["ch1", "ch2", "ch3"].into_iter().take(count) {
-            rows.extend([
-                event(code, "payment_detected", 40),
-                event(code, "expired", 31),
-                event(code, "created", 1),
-            ]);
-        }
-        if let Some(kind) = others {
-            rows.extend([event("late", kind, 40), event("late", "expired", 31), event("late", "created", 1)]);
-        }
-        rows.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
-        let total = rows.len() as u64;
-        let events = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
-        check(&recording(vec![events]), "events.recorded", expected);
-    }
-}
-
-#[test]
 fn charges_that_are_paid_do_not_expire_at_the_same_time() {
     let histories = |count: usize, expired_at: u32| {
         let mut rows = vec![event("newer", "created", 59)];
