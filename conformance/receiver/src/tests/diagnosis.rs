@@ -197,7 +197,7 @@ fn an_hmac_with_sha512_is_diagnosed_with_its_message() {
     };
     let length = Reason::DigestLength { bytes: 64 };
     let header = |message: String| format!("t={NOW},v1={}", hex::encode(sign(message)));
-    check(&header(format!("{NOW}.{BODY}")), &[length.clone()]);
+    check(&header(format!("{NOW}.{BODY}")), std::slice::from_ref(&length));
     check(&header(BODY.to_owned()), &[length.clone(), Reason::BodyOnly]);
     let in_base64 = format!("t={NOW},v1={}", STANDARD.encode(sign(format!("{NOW}.{BODY}"))));
     check(&in_base64, &[length, Reason::SignatureEncoding { encoding: Encoding::Base64 }]);
