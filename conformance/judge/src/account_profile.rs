@@ -1,8 +1,8 @@
-//! The facts that an account must state: its kind, public profile, default currency and payment tolerances.
+//! The facts that an account must state: its kind, default currency and payment tolerances.
 //!
 //! The specification leaves the names and formats of these fields open. A fact counts as missing only if no member of
-//! the response could state it, neither by its name nor by its value. The values of one key must not alternate between
-//! responses; this includes the accepted assets.
+//! the response could state it, neither by its name nor by its value. The public profile is not judged: it may be empty, and
+//! its members omitted. The values of one key must not alternate between responses; this includes the accepted assets.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,23 +27,29 @@ struct AccountFact {
     is_possible_value: fn(&Value) -> bool,
 }
 
-const FACTS: [AccountFact; 4] = [
+const FACTS: [AccountFact; 3] = [
     AccountFact {
         name: "the kind of the account, personal or organization",
-        names: &["type", "kind", "class", "category"],
-        optional_names: &["personal", "organi", "individual", "business", "company", "entity", "team"],
+        names: &["type", "kind", "class", "category", "owner", "holder"],
+        optional_names: &[
+            "person",
+            "org",
+            "individual",
+            "business",
+            "company",
+            "entity",
+            "team",
+            "user",
+            "legal",
+            "merchant",
+        ],
         is_possible_value: |value| {
             let text = value.as_str().unwrap_or_default().to_ascii_lowercase();
-            ["personal", "organi", "individual", "business", "company"].iter().any(|part| text.contains(part))
+            ["org", "user"].contains(&text.as_str())
+                || ["person", "organi", "individual", "business", "company"]
+                    .iter()
+                    .any(|part| text.contains(part))
         },
-    },
-    AccountFact {
-        name: "the public profile of the account",
-        names: &[],
-        optional_names: &[
-            "name", "logo", "site", "url", "mail", "support", "color", "colour", "brand", "profile",
-        ],
-        is_possible_value: |_| false,
     },
     AccountFact {
         name: "the default currency of the account",
