@@ -1,6 +1,7 @@
 //! Chapter "auth": the refusal of requests without a valid key.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
@@ -95,13 +96,17 @@ fn judge_revoked_key(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Judges that valid keys never get 401, also right after a refused request at the same address: a cache must not repeat
+/// The minimum number of 401s to valid keys, for a violation. A single one may come from a server that restarts.
+const VALID_KEY_REFUSED_MIN: usize = 2;
+/// The maximum time for which a server may refuse all keys after an invalid one.
+const LOCKOUT_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Judges that valid keys do not get 401, also right after a refused request at the same address: a cache must not repeat
 /// the refusal.
 fn judge_request_after_refusal(recording: &Recording) -> CheckResult {
     check_both_keys_served(recording)?;
-    if let Some(exchange) =
-        recording.exchanges.iter().find(|exchange| is_valid_key_refused(recording, exchange))
-    {
+    let mut refused = recording.exchanges.iter().filter(|exchange| is_valid_key_refused(recording, exchange));
+    if let Some(exchange) = refused.nth(VALID_KEY_REFUSED_MIN - 1) {
         let expected = "no 401 to a key that is served before and afterwards";
         return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
     }
@@ -115,17 +120,17 @@ fn judge_request_after_refusal(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` for a 401 to a key that got 200 before and afterwards. Only paths of the specification count: the
-/// configured path of a single object may be wrong.
+/// Returns `true` for a 401 to a key that got 200 before and afterwards, unless it follows an invalid key. Only paths of the
+/// specification count: the configured path of a single object may be wrong, and so may a link.
 fn is_valid_key_refused(recording: &Recording, refused: &Exchange) -> bool {
     let is_specified_path = matches!(
-        refused.purpose,
+        &refused.purpose,
         Purpose::Account
             | Purpose::AfterRefusal
             | Purpose::Burst(_)
             | Purpose::Event { .. }
             | Purpose::Filter { .. }
-            | Purpose::Page(_)
+            | Purpose::Page(PageRequest { link: None, .. })
     );
     let has_valid_key = matches!(refused.caller, Caller::Own(_) | Caller::SecondKey | Caller::OtherAccount);
     let served = || {
@@ -137,8 +142,18 @@ fn is_valid_key_refused(recording: &Recording, refused: &Exchange) -> bool {
     refused.status() == Some(401)
         && is_specified_path
         && has_valid_key
+        && !follows_invalid_key(recording, refused)
         && served().any(|exchange| exchange.number < refused.number)
         && served().any(|exchange| exchange.number > refused.number)
+}
+
+/// Returns `true` if a request was sent shortly after one with a forged or revoked key, or without a key.
+fn follows_invalid_key(recording: &Recording, request: &Exchange) -> bool {
+    recording.exchanges.iter().any(|exchange| {
+        matches!(exchange.caller, Caller::Forged(_) | Caller::NoKey | Caller::Revoked)
+            && exchange.number < request.number
+            && request.sent.saturating_sub(exchange.ended) <= LOCKOUT_TIME_MAX
+    })
 }
 
 /// Judges HEAD without a key, which must not succeed. A server may refuse the method altogether.

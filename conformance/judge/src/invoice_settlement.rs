@@ -12,6 +12,7 @@ use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
+use crate::diff::CONSISTENCY_TIME;
 use crate::evidence::{FullList, first_long_page_reads, readable_pages, recorded_at};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
@@ -165,7 +166,7 @@ impl EventHistory {
         is_recent
             && newest
                 .zip(recorded_at(row))
-                .is_some_and(|(newest, recorded)| newest - recorded >= SAME_PAYMENT_MAX)
+                .is_some_and(|(newest, recorded)| newest - recorded >= CONSISTENCY_TIME)
     }
 
     /// Returns `true` if the long page has all events of the day before `row`, or all events.
@@ -186,7 +187,7 @@ impl EventHistory {
     /// Returns `true` if an event is so much older than the newest that its related events must have been recorded.
     fn is_long_ago(&self, row: &Value) -> bool {
         let newest = self.rows.iter().filter_map(recorded_at).max();
-        newest.zip(recorded_at(row)).is_some_and(|(newest, recorded)| newest - recorded >= SAME_PAYMENT_MAX)
+        newest.zip(recorded_at(row)).is_some_and(|(newest, recorded)| newest - recorded >= CONSISTENCY_TIME)
     }
 }
 
@@ -252,7 +253,7 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
 }
 
 /// Returns the violation if the charges in the invoice of an `invoice.paid` are empty or null. Their format is not specified,
-/// but these values contain no charge in any interpretation.
+/// but these values contain no charge in any interpretation. The invoice of a test delivery may not exist.
 fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
     let is_empty = |charges: &Value| match charges {
         Value::Null => true,
@@ -261,7 +262,8 @@ fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
         _ => false,
     };
     let has_empty_charges = |subject: &&Subject| subject.object.get("charges").is_some_and(is_empty);
-    let invoice = invoices.iter().filter(|subject| subject.is_settlement()).find(has_empty_charges)?;
+    let settled = invoices.iter().filter(|subject| subject.is_settlement() && subject.mode.is_some());
+    let invoice = settled.into_iter().find(has_empty_charges)?;
     let actual = member_text(&invoice.object, "charges");
     Some(invoice.violation("a paid charge in the invoice of an invoice.paid", actual))
 }

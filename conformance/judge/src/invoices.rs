@@ -44,17 +44,17 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_empty_field(recording).map(|()| outcome)
 }
 
-/// The fields without which no invoice can be issued. The formats of an invoice's fields are not specified, but null is no
-/// value in any format.
-const REQUIRED_FIELDS: [&str; 4] = ["code", "status", "amount", "currency"];
+/// The fields without which no invoice can be issued, each with the minimum number of invoices that lack it, for a
+/// violation. The formats of an invoice's fields are not specified, but null is no value in any format. Some invoices may
+/// have no amount yet.
+const REQUIRED_FIELDS: [(&str, usize); 4] = [("code", 2), ("status", 2), ("amount", 3), ("currency", 3)];
 /// The fields that some invoices may lack, but not all: a withdrawn invoice may have no page.
 const USUAL_FIELDS: [&str; 2] = ["number", "hosted_url"];
-/// The minimum number of events whose invoice lacks one of the [`REQUIRED_FIELDS`], for a violation.
-const WITHOUT_REQUIRED_MIN: usize = 2;
 /// The minimum number of invoices that all lack one of the [`USUAL_FIELDS`], for a violation.
 const WITHOUT_USUAL_MIN: usize = 3;
 
-/// Checks that no two invoices lack a value of a required field, and that not all invoices lack that of a usual one.
+/// Checks that no more than a few invoices lack a value of a required field, and that not all invoices lack that of a usual
+/// one.
 fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let invoices = subjects(recording, "invoice")?;
     let invoices = || invoices.iter().filter(|invoice| invoice.mode.is_some());
@@ -64,10 +64,14 @@ fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let violation = |invoice: &Subject, name: &str| {
         Err(invoice.violation(format!("{name} of the invoice"), member_text(&invoice.object, name)))
     };
-    for name in REQUIRED_FIELDS {
+    for (name, count_min) in REQUIRED_FIELDS {
         let empty: Vec<_> = invoices().filter(|invoice| is_empty(invoice, name)).collect();
-        let events: BTreeSet<_> = empty.iter().map(|invoice| &invoice.event_id).collect();
-        if let Some(invoice) = empty.last().filter(|_| events.len() >= WITHOUT_REQUIRED_MIN) {
+        // An invoice without a code is identified by its event.
+        let ids: BTreeSet<_> = empty
+            .iter()
+            .map(|invoice| text_at(&invoice.object, &["code"]).or(invoice.event_id.as_deref()))
+            .collect();
+        if let Some(invoice) = empty.last().filter(|_| ids.len() >= count_min) {
             return violation(invoice, name);
         }
     }

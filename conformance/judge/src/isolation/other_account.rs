@@ -58,14 +58,16 @@ pub(super) fn judge_other_account(recording: &Recording) -> CheckResult {
     }
 }
 
-/// The minimum length of an id of an account. A shorter one may be counted in each account's own database.
-const ACCOUNT_ID_LENGTH_MIN: usize = 8;
+/// The minimum length of a unique id of an account. A shorter one may be a number in each account's own database, and one
+/// without digits a word such as `organization`.
+const ACCOUNT_ID_LENGTH_MIN: usize = 16;
 
-/// Returns the `id` of the account in a response, in an envelope or not, if it is long enough to be unique.
+/// Returns the `id` of the account in a response, in an envelope or not, if it is long enough to be unique and has a digit.
 fn account_id(exchange: &Exchange) -> Option<String> {
     let body = exchange.response()?.body.json()?;
     let id = text_at(&body, &["data", "id"]).or_else(|| text_at(&body, &["id"]))?;
-    (id.len() >= ACCOUNT_ID_LENGTH_MIN).then(|| id.to_owned())
+    let is_unique = id.len() >= ACCOUNT_ID_LENGTH_MIN && id.bytes().any(|byte| byte.is_ascii_digit());
+    is_unique.then(|| id.to_owned())
 }
 
 /// Checks that no filter by a charge of the other account, no list and no single charge shows objects of that account.

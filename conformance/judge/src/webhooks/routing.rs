@@ -33,8 +33,6 @@ pub(crate) const CHECKS: &[Check] = &[
 
 /// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts as not delivered.
 const DELIVERY_LAG_MAX: Duration = Duration::from_secs(30);
-/// The maximum lag of the second event of a type that counts as not delivered.
-const SECOND_DELIVERY_LAG_MAX: Duration = Duration::from_secs(15);
 /// The maximum time between two deliveries of a service that has more to send.
 const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The minimum number of lost deliveries at an endpoint that accepted all others, for a violation.
@@ -421,20 +419,15 @@ impl EndpointEvents {
     /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
     /// delivered here. A single delivery may have been lost and be retried later.
     fn counts_as_undelivered(&self, missing: &MissingEvent<'_>) -> bool {
-        let overtaken_count = |span| {
-            let is_same_type = |other: &MissingEvent<'_>| {
-                event_type(other.event) == event_type(missing.event) && other.is_overtaken_for(span)
-            };
-            self.missing_events().filter(is_same_type).count()
+        let is_same_type = |other: &MissingEvent<'_>| {
+            event_type(other.event) == event_type(missing.event) && other.is_overtaken_for(DELIVERY_LAG_MAX)
         };
         let was_delivered = self
             .events
             .iter()
             .any(|(row, arrival)| arrival.is_some() && event_type(row) == event_type(missing.event));
         missing.is_overtaken_for(SINGLE_DELIVERY_LAG_MAX)
-            || (!was_delivered
-                && overtaken_count(DELIVERY_LAG_MAX) > 0
-                && overtaken_count(SECOND_DELIVERY_LAG_MAX) > 1)
+            || (!was_delivered && self.missing_events().filter(is_same_type).count() > 1)
     }
 
     /// Returns the delivered types if the endpoint subscribes to all types, but at least as many were never delivered.

@@ -1,6 +1,8 @@
 //! Chapter "auth": requests that must be refused, and the served requests without which a refusal does not count.
 
-use conformance_model::recording::{Caller, Forgery, Purpose, Side};
+use std::time::Duration;
+
+use conformance_model::recording::{Caller, Exchange, FollowedLink, Forgery, PageRequest, Purpose, Side};
 
 use super::{
     LIVE, TEST, account, charge_purpose, check, check_verdict_text, events_request, exchange, page,
@@ -83,27 +85,56 @@ fn an_altered_key_or_another_scheme_must_be_refused() {
     }
 }
 
+/// Returns two requests of a page of the events, both by a followed link or without one, with this status.
+fn listed(caller: Caller, status: u16, link: Option<FollowedLink>) -> Vec<Exchange> {
+    let request = PageRequest { link, ..events_request(Some(2), 10) };
+    let body = json!({ "message": "No." });
+    vec![exchange(caller, Purpose::Page(request), "/v1/events?page=2", status, &body); 2]
+}
+
 #[test]
 fn a_key_that_is_served_before_and_afterwards_never_gets_401() {
-    let listed = |caller, status| {
-        let request = events_request(Some(2), 10);
-        exchange(caller, Purpose::Page(request), "/v1/events?page=2", status, &json!({ "message": "No." }))
-    };
     let after_refusal = exchange(TEST, Purpose::AfterRefusal, "/v1/events", 200, &json!({}));
+    let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
     let id = "auth.after_refusal";
-    for (caller, status, expected) in
-        [(TEST, 401, "fail"), (LIVE, 401, "fail"), (TEST, 503, "pass"), (Caller::SecondKey, 401, "pass")]
-    {
-        let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
-        let all = [accounts(), vec![listed(caller, status), after_refusal.clone()], accounts()].concat();
+    let next = Some(FollowedLink { exchange: 1, rel: "next".into() });
+    for (pages, expected) in [
+        (listed(TEST, 401, None), "fail"),
+        (listed(LIVE, 401, None), "fail"),
+        // A single 401 may come from a server that restarts, and a link may be wrong.
+        (listed(TEST, 401, None)[..1].to_vec(), "pass"),
+        (listed(TEST, 401, next), "pass"),
+        (listed(TEST, 503, None), "pass"),
+        (listed(Caller::SecondKey, 401, None), "pass"),
+    ] {
+        let all = [accounts(), pages, vec![after_refusal.clone()], accounts()].concat();
         check(&recording(all), id, expected);
     }
     // The second key may have been revoked during the run.
     let second = || account(Caller::SecondKey, "test");
-    let own = || vec![account(LIVE, "live"), account(TEST, "test"), after_refusal.clone()];
     for (last, expected) in [(vec![], "pass"), (vec![second()], "fail")] {
-        let all = [own(), vec![second(), listed(Caller::SecondKey, 401)], last].concat();
+        let own = [accounts(), vec![after_refusal.clone(), second()]].concat();
+        let all = [own, listed(Caller::SecondKey, 401, None), last].concat();
         check(&recording(all), id, expected);
+    }
+}
+
+#[test]
+fn a_server_may_refuse_all_keys_shortly_after_an_invalid_one() {
+    let after_refusal = exchange(TEST, Purpose::AfterRefusal, "/v1/events", 200, &json!({}));
+    for (caller, seconds, expected) in [
+        (Caller::NoKey, 30, "pass"),
+        (Caller::Forged(Forgery::Unknown), 30, "pass"),
+        (Caller::Revoked, 30, "pass"),
+        (Caller::Revoked, 31, "fail"),
+    ] {
+        let mut pages = listed(TEST, 401, None);
+        for page in &mut pages {
+            (page.sent, page.ended) = (Duration::from_secs(seconds), Duration::from_secs(seconds));
+        }
+        let before = vec![account(LIVE, "live"), account(TEST, "test"), refusal(caller, 401)];
+        let all = [before, pages, vec![after_refusal.clone(), account(TEST, "test")]].concat();
+        check(&recording(all), "auth.after_refusal", expected);
     }
 }
 

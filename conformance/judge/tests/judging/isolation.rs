@@ -225,6 +225,7 @@ fn the_404_of_a_single_object_is_json() {
     };
     let id = "errors.not_found_json";
     check(&absent_charge(200, 404, &json!({ "message": "No." })), id, "pass");
+    check(&absent_charge(200, 404, &json!({})), id, "pass");
     check(&as_html(200), id, "fail");
     check(&as_html(404), id, "pass");
 }
@@ -280,5 +281,39 @@ fn a_charge_of_the_other_account_is_hidden() {
             event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
         ];
         check(&recording(all), "isolation.second_account", expected);
+    }
+}
+
+#[test]
+fn two_accounts_have_different_ids() {
+    let read = |caller, name: &str, account_id: &str, event_id: &str| {
+        let body = json!({ "data": { "id": account_id, "name": name } });
+        let events = page(events_request(None, 100), &json!([{ "id": event_id }]), [1, 1, 100, 1]);
+        [exchange(caller, Purpose::Account, "/v1/account", 200, &body), Exchange { caller, ..events }]
+    };
+    for (id, expected) in [
+        ("acct_8d1b4b439c55", "fail"),
+        // Each account may have a database of its own.
+        ("acct_8d1b4b439c", "pass"),
+        ("personal_account", "pass"),
+    ] {
+        let reads = [read(TEST, "own", id, "a"), read(Caller::OtherAccount, "other", id, "b")];
+        let refused = event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." }));
+        let all = [reads.concat(), vec![refused]].concat();
+        check(&recording(all), "isolation.second_account", expected);
+    }
+}
+
+#[test]
+fn the_404_of_an_event_that_does_not_exist_has_a_text() {
+    for (side, body, expected) in [
+        (Side::AbsentAfter, json!({ "message": "No." }), "pass"),
+        (Side::AbsentAfter, json!({}), "fail"),
+        (Side::Foreign, json!({}), "pass"),
+    ] {
+        let own = event(TEST, Side::Own, 200, &json!({}));
+        let absent = event(TEST, Side::AbsentBefore, 404, &json!({ "message": "No." }));
+        let all = vec![own, absent, event(TEST, side, 404, &body)];
+        check(&recording(all), "errors.not_found_json", expected);
     }
 }

@@ -134,8 +134,12 @@ fn the_fields_of_an_invoice_have_values() {
         recording(vec![page(events_request(None, 100), &rows, [1, 1, 100, 3])])
     };
     for (name, count, expected) in [
-        ("amount", 1, "pass"),
-        ("amount", 2, "fail"),
+        ("code", 1, "pass"),
+        ("code", 2, "fail"),
+        ("status", 1, "pass"),
+        ("status", 2, "fail"),
+        ("amount", 2, "pass"),
+        ("amount", 3, "fail"),
         ("customer", 3, "pass"),
         ("hosted_url", 2, "pass"),
         ("hosted_url", 3, "fail"),
@@ -147,6 +151,12 @@ fn the_fields_of_an_invoice_have_values() {
         };
         check(&invoices(&set_null), "invoices.fields", expected);
     }
+    // Three events of one invoice.
+    let set_one_code = |_: usize, invoice: &mut Value| {
+        invoice["code"] = json!("in0");
+        invoice["amount"] = Value::Null;
+    };
+    check(&invoices(&set_one_code), "invoices.fields", "pass");
 }
 
 /// Returns a recording that lists the event, and that gets the single event with this body.
