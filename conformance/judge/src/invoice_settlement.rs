@@ -262,8 +262,8 @@ fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
         _ => false,
     };
     let has_empty_charges = |subject: &&Subject| subject.object.get("charges").is_some_and(is_empty);
-    let settled = invoices.iter().filter(|subject| subject.is_settlement() && subject.mode.is_some());
-    let invoice = settled.into_iter().find(has_empty_charges)?;
+    let mut settled = invoices.iter().filter(|subject| subject.is_settlement() && subject.mode.is_some());
+    let invoice = settled.find(has_empty_charges)?;
     let actual = member_text(&invoice.object, "charges");
     Some(invoice.violation("a paid charge in the invoice of an invoice.paid", actual))
 }
