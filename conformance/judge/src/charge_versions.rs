@@ -29,9 +29,6 @@ const REQUOTED_TYPES: [&str; 2] = ["charge.expired", "charge.late_payment"];
 const SINGLE_CHARGES_MIN: usize = 2;
 /// The minimum time from the creation of a charge to the detection of its transfer, for comparison with its time of payment.
 const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
-/// The maximum time by which the clock of a chain is ahead of that of the service: miners of test networks set it up to two
-/// hours ahead.
-const CHAIN_CLOCK_AHEAD_MAX: Duration = Duration::minutes(150);
 
 /// The versions of one charge, those in deliveries first.
 type Versions<'s> = Vec<&'s Subject>;
@@ -174,14 +171,14 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
     changed_charges.into_values().next().filter(|_| are_enough).map_or(Ok(()), Err)
 }
 
-/// Checks the times of payment of charges that were paid once: each charge keeps its own, which is neither that of
-/// its creation nor long after its `charge.paid`.
+/// Checks the times of payment of charges that were paid once: each charge keeps its own, which is not that of its
+/// creation.
 pub(super) fn check_times_of_payment(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
     let paid_once: Vec<_> =
         charges.iter().filter(|(_, versions)| is_paid_once(types_and_ids(versions))).collect();
-    for rule in [changed_paid_at, copied_paid_at, late_paid_at] {
+    for rule in [changed_paid_at, copied_paid_at] {
         let compared: Vec<_> = paid_once.iter().filter_map(|(_, versions)| rule(versions)).collect();
         let count = compared.len();
         let violating = compared.into_iter().flatten().collect();
@@ -232,14 +229,6 @@ fn copied_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
     }
     let is_copied = (time - created).abs() < SAME_TIME_MAX;
     Some(is_copied.then(|| (version, format!("a paid_at after {created}, when the charge was created"))))
-}
-
-/// Compares the time of payment of a charge with the time of its `charge.paid`. `None` if one of them is unknown.
-fn late_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
-    let recorded = event_time(versions, "charge.paid")?;
-    let (version, time) = payment_with_time(versions)?;
-    let is_late = time > recorded + CHAIN_CLOCK_AHEAD_MAX;
-    Some(is_late.then(|| (version, format!("a paid_at before {recorded}, when the payment was recorded"))))
 }
 
 /// A field that shows a payment, and a function that recognizes its values.
