@@ -73,12 +73,12 @@ fn install_once(
     println!("==> installing {list}");
     fs::create_dir_all(home).map_err(|err| format!("cannot make `{}`: {err}", home.display()))?;
     if !install()? {
-        return Err(format!("cannot install {list}; the registry must be reachable"));
+        return Err(format!("cannot install {list}; the output above has the reason"));
     }
     fs::write(&stamp, list).map_err(|err| format!("cannot write `{}`: {err}", stamp.display()))
 }
 
-/// Empties a directory, creating it if necessary.
+/// Empties a directory, creating it if necessary. What cannot be removed stays.
 pub(crate) fn create_empty_dir(directory: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).map_err(|err| format!("cannot make `{}`: {err}", directory.display()))

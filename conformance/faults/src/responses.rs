@@ -8,7 +8,7 @@ use crate::editable_response::{EditableResponse, INVALID_BYTE};
 use crate::fault::{Fault, response_fault};
 use crate::injection_point::{EventView, InjectionPoint};
 
-/// The description of a fault, the violated statements, and the change of the response.
+/// The description of a fault, the statements of which at least one must be violated, and the change of the response.
 type ResponseFault = (&'static str, &'static [&'static str], fn(&mut EditableResponse));
 
 const ACCOUNT: &[ResponseFault] = &[
@@ -29,7 +29,7 @@ const ACCOUNT: &[ResponseFault] = &[
 
 /// The faults in the format of a successful response.
 const FORMAT: &[ResponseFault] = &[
-    // A wrong media type violates a required statement, a missing one a recommendation.
+    // `answers.content_type` is required: the type is not a wrong one. `answers.media_type` is recommended: there is a type.
     ("the response is labelled text/html", &["answers.content_type"], |response| {
         response.set_header("content-type", "text/html")
     }),

@@ -57,7 +57,7 @@ fn parse_number(text: &str) -> Option<(&str, usize)> {
 }
 
 /// Returns `true` if two values of one field are different numbers, or strings with different times, numbers or texts. An
-/// empty text contradicts no other, and neither do values of two kinds: other statements judge invalid values.
+/// empty text contradicts no other, and neither do values of two kinds: the checks of formats report those.
 pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     if let (Value::Number(first), Value::Number(second)) = (first, second) {
         let (first, second) = (first.to_string(), second.to_string());
@@ -73,14 +73,15 @@ pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     }
 }
 
-/// Like [`contradict`], but two numbers contradict each other only if both have equally many decimals: redaction may
-/// replace `1.5` and `1.50`, which are equal, by different amounts.
+/// Like [`contradict`], but two numbers in strings contradict each other only if both have equally many decimals: redaction
+/// may replace `1.5` and `1.50`, which are equal, by different amounts.
 pub(crate) fn contradict_as_written(_: &str, first: &Value, second: &Value) -> bool {
     let decimals = |value: &Value| value.as_str().and_then(parse_number).map(|(_, decimals)| decimals);
     decimals(first) == decimals(second) && contradict(first, second)
 }
 
-/// Like [`contradict`], but a number with fewer decimals may be the other one, rounded. Redaction changes this relation.
+/// Like [`contradict`], but a number in a string with fewer decimals, without trailing zeros, may be the other one, rounded.
+/// Not for redacted values, in which the two amounts are unrelated.
 pub(crate) fn contradict_unless_rounded(_: &str, first: &Value, second: &Value) -> bool {
     let number = |value: &'_ Value| value.as_str().and_then(parse_number).map(|(text, _)| text.to_owned());
     let (Some(first_number), Some(second_number)) = (number(first), number(second)) else {

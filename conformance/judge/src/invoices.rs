@@ -16,9 +16,9 @@ use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, readable_pages};
 use crate::subjects::{Subject, judge_each_subject, subjects};
 
-/// The groups of probes that read invoices, in events and in the list.
+/// The groups of probes that read invoices, in events and in the list, after the account was read.
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
-/// The groups of probes that receive invoices in deliveries.
+/// The groups of probes that receive invoices in deliveries, after the account was read.
 const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
@@ -44,9 +44,8 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_empty_field(recording).map(|()| outcome)
 }
 
-/// The fields without which no invoice can be issued, each with the minimum number of invoices that lack it, for a
-/// violation. The formats of an invoice's fields are not specified, but null is no value in any format. Some invoices may
-/// have no amount yet.
+/// The fields that every issued invoice has, each with the number of invoices without it that are a violation. The formats
+/// are not specified, but null is no value in any format. A draft may have no amount and no currency yet.
 const REQUIRED_FIELDS: [(&str, usize); 4] = [("code", 2), ("status", 2), ("amount", 3), ("currency", 3)];
 /// The fields that some invoices may lack, but not all: a withdrawn invoice may have no page.
 const USUAL_FIELDS: [&str; 2] = ["number", "hosted_url"];
@@ -57,6 +56,7 @@ const WITHOUT_USUAL_MIN: usize = 3;
 /// one.
 fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let invoices = subjects(recording, "invoice")?;
+    // The invoice of a test delivery may not exist.
     let invoices = || invoices.iter().filter(|invoice| invoice.mode.is_some());
     let is_empty = |invoice: &Subject, name: &str| {
         matches!(&invoice.object[name], Value::Null | Value::Bool(false)) || invoice.object[name] == ""

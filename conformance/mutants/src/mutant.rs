@@ -138,7 +138,7 @@ pub(crate) const fn delivery_fault(
 }
 
 impl Mutant {
-    /// Adds statements that may fail too.
+    /// Sets the statements that may fail too.
     pub(crate) const fn may_fail(self, statements: Statements) -> Mutant {
         Mutant { may_fail: statements, ..self }
     }

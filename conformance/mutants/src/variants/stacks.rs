@@ -154,12 +154,13 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
-/// Returns a variant whose 401 has no `WWW-Authenticate` header, which causes a warning.
+/// Returns a variant for which a warning is expected, because `choose` removes the `WWW-Authenticate` header of a 401.
 const fn without_challenge(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
     Variant { name, warns: NO_CHALLENGE, choose }
 }
 
-/// Gives both modes of the account more events than the longest page holds: 29 charges are enough.
+/// Gives both modes of the account more events than the longest page holds, which takes at least 29 charges. The modes have
+/// different numbers of charges, so that a page of the other mode is noticed.
 fn use_long_lists(server: &mut FakeServer) {
     server.live = Book::with_long_lists(1, 64);
     server.test = Book::with_long_lists(2, 61);

@@ -46,7 +46,7 @@ impl PopulatedService {
 
     /// Causes the events that need an existing charge or invoice.
     fn cause_later_events(&mut self) {
-        // Charge 0 is paid and charge 3 is canceled: charge 1 is that of invoice 0.
+        // `charges` also has the charges of paid invoices: index 1 is that of invoice 0, so the canceled charge has index 3.
         let (paid, canceled) = (self.charges[0].clone(), self.charges[3].clone());
         let open = self.invoices[2].clone();
         self.service.post(&format!("/v1/charges/{paid}/refunds"), &json!({"amount": "0.0001"})).data();
@@ -82,7 +82,7 @@ impl PopulatedService {
             1 => self.service.report_sighting(&charge, "a", "0.001", confirmed(2)),
             // Canceled.
             2 => drop(self.service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}))),
-            // Pending again after the only transfer vanished, and expired like the last ones.
+            // Pending again after the only transfer vanished, and expired when the rate lock ends.
             3 => {
                 self.service.report_sighting(&charge, "a", "0.001", MEMPOOL);
                 self.service.report_sighting(&charge, "a", "0.001", DROPPED);
@@ -327,9 +327,13 @@ fn page_1_is_always_current_and_an_anchor_lives_10_minutes() {
     );
     for (page, expected) in [(1, 5), (2, 4)] {
         let head = service.request("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
-        assert_eq!(head.json()["meta"]["total"], expected, "HEAD uses the anchor as GET does");
+        assert_eq!(head.json()["meta"]["total"], expected, "HEAD shows the same pages as GET");
     }
-    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "HEAD does not extend it");
+    assert_eq!(
+        total(&mut service, "/v1/charges?per_page=2&page=2"),
+        4,
+        "HEAD of page 1 does not replace the anchor"
+    );
     service.wait(LIFETIME);
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 5);
 }

@@ -13,7 +13,8 @@ pub(in crate::model) struct RefundModel {
     pub(in crate::model) at: Timestamp,
     pub(in crate::model) txid: Option<String>,
     pub(in crate::model) reason: Option<String>,
-    /// The refunded amounts of late transfers, by index. The rest of the refund is of the received amount.
+    /// The part of each late transfer that this refund returned, by the index of the transfer. The rest of the refund was
+    /// taken from the received amount.
     late: BTreeMap<usize, u128>,
 }
 
@@ -40,14 +41,15 @@ impl Charge {
         self.refunds.iter().filter_map(|refund| refund.late.get(&index)).sum()
     }
 
-    /// Returns `true` if a late transfer was refunded in full. It cannot be accepted.
+    /// Returns `true` if a late transfer was refunded in full: the owner can no longer accept it as a payment.
     pub(super) fn is_fully_refunded(&self, index: usize) -> bool {
         let transfer = &self.transfers[index];
         transfer.role == Role::Late && self.refunded_while_late(index) >= transfer.units
     }
 
-    /// Returns the total of refunds, without the amounts that were refunded of transfers that are still late and have
-    /// not disappeared: these transfers are not part of the received amount.
+    /// Returns the total of the refunds that reduce the received amount. A refund of a late transfer does not, because late
+    /// transfers are no part of the received amount. It does once the transfer has disappeared from the chain: then the
+    /// refund returned other money.
     pub(super) fn refunds_of_received(&self) -> u128 {
         let mut units = self.refunded_units();
         for (index, transfer) in self.transfers.iter().enumerate() {
@@ -58,8 +60,8 @@ impl Charge {
         units
     }
 
-    /// Returns the amount that decides whether the charge is paid: the received amount, without refunds unless the charge is
-    /// already paid.
+    /// Returns the amount that decides whether the charge is paid: the received amount minus its refunds. For a charge that is
+    /// already paid, refunds are not subtracted.
     pub fn effective_units(&self) -> u128 {
         match self.status {
             Status::Paid => self.received_units(),
@@ -69,9 +71,9 @@ impl Charge {
 
     /// Records a refund; returns `false` if it is zero, or if the total exceeds [`Charge::refundable_units`].
     ///
-    /// The refund is of confirmed late transfers, and its rest of the received amount. If the transaction `txid` paid
-    /// this charge, only its late transfers count. If one of these has exactly this unrefunded amount, the refund is
-    /// of the first such transfer alone, otherwise of all of them in order.
+    /// A refund first returns confirmed late transfers, in order; the rest is taken from the received amount. If `txid` is a
+    /// transaction of this charge, only its late transfers are returned. If the unrefunded amount of one of them is exactly
+    /// `units`, only the first such transfer is returned.
     pub fn refund(
         &mut self,
         at: Timestamp,

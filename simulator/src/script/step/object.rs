@@ -139,7 +139,7 @@ pub struct Invoice {
     pub customer_name: Option<String>,
     /// A note to the customer.
     pub memo: Option<String>,
-    /// The due date: `2026-10-15`.
+    /// The due date, such as `2026-10-15`.
     pub due_at: Option<String>,
     /// E-mails the invoice immediately.
     #[serde(default)]
