@@ -20,7 +20,7 @@ use crate::session::Session;
 const EVENT_TYPES_MAX: u32 = EVENT_TYPES.len() as u32;
 /// Pages with an invalid size. Zero stands for "no limit" in some services.
 const INVALID_PAGE_SIZES: [(List, u64); 4] =
-    [(List::Events, 101), (List::Charges, 101), (List::Invoices, 101), (List::Charges, 0)];
+    [(List::Events, 101), (List::Charges, 101), (List::Invoices, 101), (List::Events, 0)];
 /// The events of each mode with the other key and once with their own, the pages with an invalid size, three filters with
 /// two values each, an old event, an id in capital letters and two ids that resemble an existing one.
 const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + INVALID_PAGE_SIZES.len() as u32 + 6 + 4;
