@@ -120,8 +120,8 @@ fn judge_request_after_refusal(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` for a 401 to a key that got 200 before and afterwards, unless it follows an invalid key. Only paths of the
-/// specification count: the configured path of a single object may be wrong, and so may a link.
+/// Returns `true` for a 401 to a key that got 200 before and afterwards, unless it follows a request with an invalid key. Only
+/// paths of the specification count: the configured path of a single object may be wrong, and so may a link.
 fn is_valid_key_refused(recording: &Recording, refused: &Exchange) -> bool {
     let is_specified_path = matches!(
         &refused.purpose,

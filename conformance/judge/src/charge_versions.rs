@@ -80,8 +80,8 @@ fn last_of_most<T>(violating: Vec<T>, compared: usize) -> Option<T> {
 }
 
 /// Checks that the exchange rate of a charge is the same in all its versions. Two versions that differ in exactly one of the
-/// [`LOCKED_FIELDS`] other than the asset have different rates. Events and deliveries may round amounts differently, so they are not compared with
-/// each other.
+/// [`LOCKED_FIELDS`] other than the asset have different rates. Events and deliveries may round amounts differently, so they
+/// are not compared with each other.
 pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
@@ -217,8 +217,8 @@ fn event_time(versions: &[&Subject], kind: &str) -> Option<OffsetDateTime> {
     versions.iter().filter(|version| version.kind == kind).find_map(|version| version.recorded_at)
 }
 
-/// Compares the time of payment of a charge with the time of its creation, which is not copied. `None` if its transfer was
-/// not detected a while after the creation.
+/// Compares the time of payment of a charge with the time of its creation, which must not be equal. `None` if the transfer of
+/// the charge was not detected a while after the creation.
 fn copied_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
     let [created, detected] =
         ["charge.created", "charge.payment_detected"].map(|kind| event_time(versions, kind));

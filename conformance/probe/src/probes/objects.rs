@@ -25,7 +25,12 @@ pub(crate) fn requests(plan: &Plan) -> u32 {
 pub(super) fn object_path(plan: &Plan, kind: ObjectKind, id: &str) -> Option<String> {
     let paths = plan.paths.by_kind().into_iter();
     let path = paths.filter(|(path_kind, _)| *path_kind == kind).find_map(|(_, path)| path)?;
-    Some(path.replace("{id}", &percent_encode(id)))
+    Some(with_id(path, id))
+}
+
+/// Returns a configured path with an id in place of `{id}`.
+fn with_id(path: &str, id: &str) -> String {
+    path.replace("{id}", &percent_encode(id))
 }
 
 /// Requests a charge of the other account with the own key of a mode, if the last read of an own charge with that key got 200.
@@ -105,7 +110,7 @@ impl ObjectRequests<'_> {
     }
 
     async fn request_object(&self, session: &mut Session<'_>, id: &str, side: Side, round: u8) -> Exchange {
-        let path = self.path.replace("{id}", &percent_encode(id));
+        let path = with_id(self.path, id);
         let purpose = Purpose::Object { kind: self.kind, id: id.to_owned(), side, round };
         session.send(Caller::Own(self.mode), purpose, &path).await
     }
