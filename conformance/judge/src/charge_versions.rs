@@ -14,15 +14,15 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{Caller, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{SAME_TIME_MAX, contradict_as_written, is_nonzero, is_other_time};
+use crate::diff::{
+    FAULTY_OBJECTS_MIN, SAME_TIME_MAX, are_most, contradict_as_written, is_nonzero, is_other_time,
+};
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 
 /// The fields of a charge that its locked exchange rate connects.
 const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asset_amount"];
-/// The minimum number of charges with the same fault, for a violation.
-const CHARGES_MIN: usize = 3;
 /// The event types after which a charge may be paid at another rate.
 const REQUOTED_TYPES: [&str; 2] = ["charge.expired", "charge.late_payment"];
 /// The minimum number of single charges with another amount than their events, for a violation: one in each mode.
@@ -72,11 +72,9 @@ pub(crate) fn is_paid_once<'a>(events: impl Iterator<Item = TypeAndId<'a>> + Clo
         && count("charge.underpaid") == 0
 }
 
-/// Returns the last of the violations if there are at least [`CHARGES_MIN`], and more than half of the compared charges have
-/// one.
-fn last_of_most<T>(violating: Vec<T>, compared: usize) -> Option<T> {
-    let are_most = violating.len() >= CHARGES_MIN && violating.len() * 2 > compared;
-    violating.into_iter().next_back().filter(|_| are_most)
+/// Returns the last of the violations if most of the compared charges have one.
+fn last_of_most<T>(mut violating: Vec<T>, compared: usize) -> Option<T> {
+    if are_most(violating.len(), compared) { violating.pop() } else { None }
 }
 
 /// Checks that the exchange rate of a charge is the same in all its versions. Two versions that differ in exactly one of the
@@ -99,7 +97,7 @@ pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError>
             })
         })
         .collect();
-    match changed.last().filter(|_| changed.len() >= CHARGES_MIN) {
+    match changed.last().filter(|_| changed.len() >= FAULTY_OBJECTS_MIN) {
         None => Ok(()),
         Some((code, first, other, name)) => {
             let expected =
@@ -277,7 +275,7 @@ pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckE
         .filter_map(|version| Some((version, text_at(&version.object, &["received_amount"])?)))
         .collect();
     let are_zero = payments.iter().all(|(_, amount)| !is_nonzero(amount));
-    match payments.last().filter(|_| are_zero && payments.len() >= CHARGES_MIN) {
+    match payments.last().filter(|_| are_zero && payments.len() >= FAULTY_OBJECTS_MIN) {
         None => Ok(()),
         Some((version, amount)) => Err(version.violation(
             "the amount of the confirmed payment as received_amount",

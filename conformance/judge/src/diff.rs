@@ -47,6 +47,14 @@ pub(crate) fn is_nonzero(number: &str) -> bool {
     number.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
+/// The minimum number of objects with the same fault, for a violation by a rule that one object may break legally.
+pub(crate) const FAULTY_OBJECTS_MIN: usize = 3;
+
+/// Returns `true` if at least [`FAULTY_OBJECTS_MIN`] objects have a fault, and more than half of the compared ones.
+pub(crate) fn are_most(faulty: usize, compared: usize) -> bool {
+    faulty >= FAULTY_OBJECTS_MIN && faulty * 2 > compared
+}
+
 /// Returns a text of digits and points without trailing zeros after a point, and the number of decimals as written.
 /// `None` if the text is empty or has other characters.
 fn parse_number(text: &str) -> Option<(&str, usize)> {

@@ -5,7 +5,7 @@ use time::Duration;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{STATE_FIELDS, contradict_in_field, first_contradiction};
+use crate::diff::{STATE_FIELDS, are_most, contradict_in_field, first_contradiction};
 use crate::evidence::readable_pages;
 use crate::object_history::{ListedEvent, ObjectHistory, recent_histories};
 
@@ -22,11 +22,9 @@ const CHANGE_TYPES: [&str; 7] = [
 ];
 /// The maximum time between two events of one change.
 const SAME_CHANGE_MAX: Duration = Duration::seconds(2);
-/// The minimum number of objects with a repeated event, for a violation. Two equal transfers may pay a charge at one time.
-const REPEATED_MIN: usize = 3;
 
 /// Checks that no type occurs twice at about the same time, with equal details and objects, in most of the objects that have
-/// it.
+/// it. Two equal transfers may pay a charge at one time.
 pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let histories = recent_histories(&views);
@@ -36,9 +34,9 @@ pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
             .clone()
             .filter_map(|history| repeated_event(history, kind).map(|pair| (history, pair)))
             .collect();
-        let are_most = repeated.len() * 2 > with_kind.count();
+        let compared = with_kind.count();
         if let Some((history, [first, second])) =
-            repeated.last().filter(|_| are_most && repeated.len() >= REPEATED_MIN)
+            repeated.last().filter(|_| are_most(repeated.len(), compared))
         {
             return Err(CheckError::violation(
                 second.number,

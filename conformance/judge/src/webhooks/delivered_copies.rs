@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
-use time::Duration;
 
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::shorten;
 use conformance_model::verdict::CheckError;
 
 use crate::charge_versions::is_paid_once;
+use crate::diff::{FAULTY_OBJECTS_MIN, are_most, is_other_time};
 use crate::parsed_deliveries::ParsedDelivery;
 
 /// A delivery, with its event in the API.
@@ -24,10 +24,6 @@ const ALTERED_MIN: usize = 2;
 /// for a violation. Customers may enter their address, and shops their metadata, after a delivery.
 const SHOWN_FIELDS: [(&str, &str, usize); 3] =
     [("charge", "description", 3), ("invoice", "customer", 3), ("invoice", "hosted_url", 3)];
-/// The minimum difference between two different times of payment. Representations of one time may have different precisions.
-const PAID_AT_DIFFERENCE_MIN: Duration = Duration::seconds(1);
-/// The minimum number of charges with a wrong time of payment, for a violation.
-const TIMES_MIN: usize = 3;
 
 /// Checks that the charges and invoices of deliveries agree with those in the API: in the fields that no event changes, in
 /// the case of the status, in the charges of a paid invoice, and in the time of payment.
@@ -251,15 +247,13 @@ fn check_payment_times(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
         .filter_map(|pair| {
             let [delivered, in_api] = objects(pair, "charge")?.map(|charge| text_at(charge, &["paid_at"]));
             let (delivered, in_api) = (delivered?, in_api?);
-            let difference = parse_utc(delivered)? - parse_utc(in_api)?;
-            let is_different = difference.abs() >= PAID_AT_DIFFERENCE_MIN;
+            let is_different = is_other_time(parse_utc(delivered)?, parse_utc(in_api)?);
             is_different.then_some((code(pair)?, (pair.0, delivered, in_api)))
         })
         .filter(|(code, _)| is_paid_once(events(code)))
         .collect();
     // A reorganisation confirms the payments of one block again.
-    let are_most = differing.len() >= TIMES_MIN && differing.len() * 2 > payments().count();
-    match differing.first_key_value().filter(|_| are_most) {
+    match differing.first_key_value().filter(|_| are_most(differing.len(), payments().count())) {
         None => Ok(()),
         Some((code, (parsed, delivered, in_api))) => Err(parsed.violation(
             format!("paid_at {in_api} of charge {code}, as in the API"),
@@ -284,7 +278,7 @@ pub(super) fn check_no_payment_time<'a>(
             (in_api["paid_at"].is_null() && !other_codes.contains(code)).then_some((code, (pair.0, paid_at)))
         })
         .collect();
-    match violating.first_key_value().filter(|_| violating.len() >= TIMES_MIN) {
+    match violating.first_key_value().filter(|_| violating.len() >= FAULTY_OBJECTS_MIN) {
         None => Ok(()),
         Some((code, (parsed, paid_at))) => Err(parsed.violation(
             format!("no paid_at of charge {code}, which was not paid and has none in the API"),
