@@ -18,6 +18,8 @@ pub enum Part {
     Inserts,
     /// Webhook deliveries.
     Webhooks,
+    /// The verification of signatures, for a service with a construction of its own.
+    Signatures,
     /// Deliveries that get a redirect as response.
     Redirects,
     /// The registration of endpoints by the command of `--register`.
@@ -34,12 +36,13 @@ pub enum Part {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Part; 10] = [
+    pub const ALL: [Part; 11] = [
         Part::Revoked,
         Part::SecondKey,
         Part::OtherAccount,
         Part::Inserts,
         Part::Webhooks,
+        Part::Signatures,
         Part::Redirects,
         Part::Registration,
         Part::TypeSubset,
@@ -55,6 +58,7 @@ impl Part {
             Part::OtherAccount => "other",
             Part::Inserts => "inserts",
             Part::Webhooks => "webhooks",
+            Part::Signatures => "signatures",
             Part::Redirects => "redirects",
             Part::Registration => "registration",
             Part::TypeSubset => "subset",

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use conformance_model::deliveries::{Deliveries, SignatureStatus};
+use conformance_model::part::Part;
 use conformance_model::reading::parse_utc;
 use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
@@ -16,9 +17,9 @@ use crate::parsed_deliveries::{
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.signature_shape", NEEDS, judge_signature_format),
-    Check::new("webhooks.signed", NEEDS, judge_signed),
-    Check::new("webhooks.signature_covers", NEEDS, judge_coverage),
-    Check::new("webhooks.signature_scheme", NEEDS, observe_scheme),
+    Check::new("webhooks.signed", NEEDS, judge_signed).excluded_with(Part::Signatures),
+    Check::new("webhooks.signature_covers", NEEDS, judge_coverage).excluded_with(Part::Signatures),
+    Check::new("webhooks.signature_scheme", NEEDS, observe_scheme).excluded_with(Part::Signatures),
 ];
 
 /// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
@@ -184,7 +185,7 @@ fn unknown_construction(count: usize) -> CheckError {
     CheckError::unjudged(
         format!("{count} signatures do not match the secret in any way that the suite recognises"),
         "check that the secret belongs to this endpoint; if it does, the service uses a signature scheme of its own: pass \
-         `--accept incomplete=webhooks`",
+         `--without signatures`",
     )
 }
 

@@ -176,6 +176,27 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     check(&refused, "filters.type", "not judged");
 }
 
+#[test]
+fn a_later_page_of_a_filtered_list_may_show_the_records_of_the_first_read() {
+    let second_page = |shown: &str, total| {
+        let request = filtered_request(List::Events, &[("type", "charge.paid")], 1);
+        page(PageRequest { page: Some(2), ..request }, &events(&[shown]), [2, total, 1, total])
+    };
+    let long = |ids: &[&str]| single_page(events_request(None, 100), &events(ids));
+    let [old, new] = [&["p1", "p0"][..], &["p2", "p1", "p0"]];
+    for (before, ids, again, expected) in [
+        (old, new, second_page("p0", 2), "pass"),
+        (old, new, second_page("p1", 3), "pass"),
+        // Without an earlier read, or without new records, there is one correct page.
+        (new, new, second_page("p0", 2), "fail"),
+        (old, old, second_page("p1", 2), "fail"),
+    ] {
+        let first = second_page(if before == old { "p0" } else { "p1" }, before.len() as u64);
+        let read = [long(before), first, long(before), long(ids), again, long(ids)];
+        check(&recording(read.to_vec()), "filters.total", expected);
+    }
+}
+
 /// Checks pages that show a charge in successive statuses. `hour`: the hour of its event on a past day.
 #[track_caller]
 fn check_statuses(statuses: &[&str], hour: u32, expected: &str) {

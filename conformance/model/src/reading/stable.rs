@@ -20,10 +20,32 @@ fn is_first_long_page(exchange: &Exchange, list: List) -> bool {
         })
 }
 
-/// Returns the nearest first long pages that the same key read of a list before and after an exchange.
+/// Returns `true` if an exchange requested a page of a list after the first by its number.
+pub fn is_later_page_by_number(exchange: &Exchange) -> bool {
+    page_request(exchange)
+        .is_some_and(|request| request.link.is_none() && request.page.is_some_and(|page| page > 1))
+}
+
+/// Returns the exchange in which the records of a page may have been selected: the read itself, or for a later page of a
+/// filtered list by number the first read of this list with the same key and filters. A server may show later pages as
+/// they were then, so that new records do not shift them.
+fn selecting_read<'r>(recording: &'r Recording, read: &'r Exchange) -> &'r Exchange {
+    let request =
+        page_request(read).filter(|request| is_later_page_by_number(read) && !request.filters.is_empty());
+    let is_same_list = |exchange: &&Exchange| {
+        let earlier = page_request(exchange).filter(|_| exchange.caller == read.caller);
+        earlier.zip(request.as_ref()).is_some_and(|(earlier, request)| {
+            (earlier.list, &earlier.filters) == (request.list, &request.filters)
+        })
+    };
+    recording.exchanges.iter().find(is_same_list).filter(|first| first.number < read.number).unwrap_or(read)
+}
+
+/// Returns the nearest first long pages that the same key read of a list before the records of a page were selected, and
+/// after the page was read.
 pub fn nearest_long_pages<'r>(
     recording: &'r Recording,
-    read: &Exchange,
+    read: &'r Exchange,
     list: List,
 ) -> Option<[&'r Exchange; 2]> {
     let long_pages = || {
@@ -32,8 +54,10 @@ pub fn nearest_long_pages<'r>(
             .iter()
             .filter(|exchange| exchange.caller == read.caller && is_first_long_page(exchange, list))
     };
-    let before =
-        long_pages().rfind(|exchange| exchange.number < read.number && exchange.ended <= read.sent)?;
+    let selecting = selecting_read(recording, read);
+    let is_before =
+        |exchange: &&Exchange| exchange.number < selecting.number && exchange.ended <= selecting.sent;
+    let before = long_pages().rfind(is_before)?;
     let after = long_pages().find(|exchange| exchange.number > read.number && exchange.sent >= read.ended)?;
     Some([before, after])
 }

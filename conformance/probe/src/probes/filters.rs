@@ -10,7 +10,8 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    ChargeInvoices, Page, event_charge_codes, nearest_long_pages, page_request, selected_ids, text_at,
+    ChargeInvoices, Page, event_charge_codes, is_later_page_by_number, nearest_long_pages, page_request,
+    selected_ids, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
@@ -187,7 +188,8 @@ fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
             continue;
         };
         unstable.retain(|known| *known != (mode, request.clone()));
-        if !is_stable(exchange, &request) {
+        // A later page may show the records of the first read, however often it is read.
+        if !is_later_page_by_number(exchange) && !is_stable(exchange, &request) {
             unstable.push((mode, request));
         }
     }
