@@ -11,12 +11,14 @@ use time::{Duration, OffsetDateTime};
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
-use conformance_model::recording::{Caller, ObjectKind, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, List, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    FAULTY_OBJECTS_MIN, SAME_TIME_MAX, are_most, contradict_as_written, is_nonzero, is_other_time,
+    FAULTY_OBJECTS_MIN, LISTED_KINDS, SAME_TIME_MAX, are_most, contradict_as_written, is_nonzero,
+    is_other_time, is_unchanged_before,
 };
+use crate::evidence::{PageView, readable_pages};
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
@@ -25,8 +27,11 @@ use crate::subjects::{Subject, subjects};
 const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asset_amount"];
 /// The event types after which a charge may be paid at another rate.
 const REQUOTED_TYPES: [&str; 2] = ["charge.expired", "charge.late_payment"];
-/// The minimum number of single charges with another amount than their events, for a violation: one in each mode.
+/// The minimum number of single objects with another value than in the lists or events, for a violation.
 const SINGLE_CHARGES_MIN: usize = 2;
+/// The event types after which an object is still open.
+const OPEN_TYPES: [&str; 5] =
+    ["charge.created", "charge.payment_detected", "invoice.created", "invoice.sent", "invoice.viewed"];
 /// The minimum time from the creation of a charge to the detection of its transfer, for comparison with its time of payment.
 const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
 
@@ -167,6 +172,63 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
     }
     let are_enough = changed_charges.len() >= SINGLE_CHARGES_MIN;
     changed_charges.into_values().next().filter(|_| are_enough).map_or(Ok(()), Err)
+}
+
+/// Checks that single objects of a kind have the values that all pages show: the status if they did not change for a while,
+/// and the immutable fields of an invoice. An open object may expire at the request, so its status is not compared.
+pub(super) fn check_single_objects(recording: &Recording, judged: ObjectKind) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    let immutable_fields: &[_] =
+        if judged == ObjectKind::Invoice { &["number", "amount", "currency"] } else { &[] };
+    let mut changed: BTreeMap<&str, BTreeMap<_, _>> = BTreeMap::new();
+    for exchange in &recording.exchanges {
+        let (Purpose::Object { kind, id, side: Side::Own, .. }, Caller::Own(mode)) =
+            (&exchange.purpose, exchange.caller)
+        else {
+            continue;
+        };
+        let listed_kind = LISTED_KINDS.into_iter().find(|(_, member)| *member == kind.json_name());
+        let Some((list, member)) = listed_kind.filter(|_| *kind == judged) else { continue };
+        let body = exchange.response().filter(|response| response.status == 200);
+        let body = body.and_then(|response| response.body.json());
+        let Some(object) = body.as_ref().and_then(|body| find_object(body, id)) else { continue };
+        let event = serde_json::json!({ member: { "code": id } });
+        for name in immutable_fields.iter().chain(&["status"]) {
+            let of_list = views.iter().filter(|view| (view.mode, view.request.list) == (mode, list));
+            let rows = of_list.flat_map(PageView::rows).filter(|row| text_at(row, &["code"]) == Some(id));
+            let mut listed = rows.filter_map(|row| row.get(*name));
+            let (Some(expected), Some(actual)) = (listed.next(), object.get(*name)) else { continue };
+            if listed.all(|value| value == expected)
+                && contradict_as_written(name, expected, actual)
+                && (*name != "status"
+                    || is_closed(&views, mode, member, id)
+                        && is_unchanged_before(&views, mode, &event, exchange))
+            {
+                let expected = format!("{name} {expected} of {} {id}, as in the list", kind.as_str());
+                let violation = CheckError::violation(exchange.number, expected, member_text(object, name));
+                changed.entry(*name).or_default().insert((mode, id), violation);
+            }
+        }
+    }
+    let violations = changed.into_values().find(|violations| violations.len() >= SINGLE_CHARGES_MIN);
+    violations.and_then(|violations| violations.into_values().next()).map_or(Ok(()), Err)
+}
+
+/// Returns `true` if an object has an event after which it is no longer open.
+fn is_closed(views: &[PageView<'_>], mode: Mode, member: &str, id: &str) -> bool {
+    let events = views.iter().filter(|view| (view.mode, view.request.list) == (mode, List::Events));
+    events.flat_map(PageView::rows).any(|row| {
+        text_at(row, &[member, "code"]) == Some(id)
+            && text_at(row, &["type"]).is_some_and(|kind| !OPEN_TYPES.contains(&kind))
+    })
+}
+
+/// Returns the outermost object of a body with this code.
+fn find_object<'a>(body: &'a Value, code: &str) -> Option<&'a Value> {
+    if text_at(body, &["code"]) == Some(code) {
+        return Some(body);
+    }
+    body.as_object()?.values().find_map(|member| find_object(member, code))
 }
 
 /// Checks the times of payment of charges that were paid once: each charge keeps its own, which is not that of its

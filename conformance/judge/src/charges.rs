@@ -6,11 +6,12 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{parse_utc, text_at};
-use conformance_model::recording::Recording;
+use conformance_model::recording::{ObjectKind, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::charge_versions::{
-    check_locked_rate, check_received_amounts, check_single_charges, check_times_of_payment, check_unpaid,
+    check_locked_rate, check_received_amounts, check_single_charges, check_single_objects,
+    check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
 use crate::object_history::check_paid_at;
@@ -45,7 +46,11 @@ pub(super) const CHECKS: &[Check] = &[
         check_locked_rate(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES_AND_OBJECTS),
-    Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES),
+    Check::new("charges.status", NEEDS, |recording| {
+        let outcome = judge_status(recording)?;
+        check_single_objects(recording, ObjectKind::Charge).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
         .with_optional_probes(DELIVERIES),

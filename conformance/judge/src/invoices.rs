@@ -8,9 +8,10 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{invoice_charge_codes, text_at};
-use conformance_model::recording::{List, Recording};
+use conformance_model::recording::{List, ObjectKind, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
+use super::charge_versions::check_single_objects;
 use super::parsed_deliveries::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
 use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, readable_pages};
@@ -22,7 +23,11 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("invoices.fields", NEEDS, judge_fields).with_optional_probes(NEEDS_DELIVERIES),
+    Check::new("invoices.fields", NEEDS, |recording| {
+        let outcome = judge_fields(recording)?;
+        check_single_objects(recording, ObjectKind::Invoice).map(|()| outcome)
+    })
+    .with_optional_probes(&[Group::Account, Group::Webhooks, Group::Objects]),
     Check::new("invoices.formats", NEEDS_DELIVERIES, observe_json_types),
     Check::new("invoices.status_values", NEEDS_DELIVERIES, observe_statuses),
 ];

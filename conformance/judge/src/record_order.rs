@@ -12,7 +12,7 @@ use conformance_model::recording::{List, PageRequest};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before};
-use crate::evidence::{PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, first_long_page_reads};
+use crate::evidence::{PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, first_long_page_reads, recorded_at};
 
 /// Returns the ids or codes of a page's records; `None` if a record has neither, or if one occurs twice.
 fn unique_ids(view: &PageView<'_>) -> Option<Vec<String>> {
@@ -105,6 +105,13 @@ fn omitted_record<'s>(
     let shown: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let is_first_page = view.request.page.unwrap_or(1) == 1;
     let is_last_page = (ids.len() as u64) < size && (is_first_page || !ids.is_empty());
+    // By the times of the records: the newest one was visible on an earlier page.
+    let earlier_pages =
+        long_pages.iter().filter(|(page, _)| are_of_same_list(page, view) && page.number() < view.number());
+    let newest = earlier_pages.flat_map(|(page, _)| page.rows()).filter_map(recorded_at).max();
+    let is_older_by_a_minute = |row: &Value| {
+        recorded_at(row).zip(newest).is_some_and(|(created, newest)| created + LIST_DELAY_MAX < newest)
+    };
     for (earlier, earlier_ids) in long_pages {
         let is_comparable = are_of_same_list(earlier, view)
             && earlier.number() < view.number()
@@ -124,7 +131,7 @@ fn omitted_record<'s>(
             let has_newer = first.is_some_and(|first| first < *position);
             let has_older = last.is_some_and(|last| *position < last);
             !shown.contains(earlier_ids[*position].as_str())
-                && (has_newer || is_first_page && is_old)
+                && (has_newer || is_first_page && (is_old || is_older_by_a_minute(row)))
                 && (has_older || is_last_page)
                 && is_selected(views, view, row, pairs)
                 && is_still_listed(long_pages, view, &earlier_ids[*position..])

@@ -1,11 +1,14 @@
 //! Responses to requests for single charges, invoices and payment links that do not exist, and the format of every 404.
 
-use conformance_model::reading::has_text;
+use std::collections::BTreeMap;
+
+use conformance_model::reading::{has_text, text_at};
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::CheckError;
 
 use super::ABSENT;
-use crate::evidence::check_media_type;
+use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS};
+use crate::evidence::{PageView, check_media_type, readable_pages, recorded_at};
 
 /// Checks the status of every response for a single object that does not exist.
 pub(super) fn check_absent_objects(recording: &Recording) -> Result<(), CheckError> {
@@ -20,6 +23,42 @@ pub(super) fn check_absent_objects(recording: &Recording) -> Result<(), CheckErr
         };
         if is_violated {
             return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that repeated requests for a listed charge or invoice do not all get 404. The list must contain the object before
+/// them, and a minute must have passed since its creation.
+pub(super) fn check_listed_objects(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    let mut requests: BTreeMap<_, Vec<&Exchange>> = BTreeMap::new();
+    for (exchange, id) in object_requests(recording, &[Side::Own]) {
+        if let Purpose::Object { kind, .. } = exchange.purpose {
+            requests.entry((exchange.caller, kind, id)).or_default().push(exchange);
+        }
+    }
+    for ((caller, kind, id), exchanges) in requests {
+        let are_absent = |exchange: &&Exchange| matches!(exchange.status(), Some(404 | 410));
+        let [exchange, _, ..] = &exchanges[..] else { continue };
+        let list = LISTED_KINDS.into_iter().find(|(_, member)| *member == kind.json_name());
+        let Some((list, _)) = list.filter(|_| exchanges.iter().all(are_absent)) else { continue };
+        let mut earlier = views.iter().filter(|view| {
+            (Caller::Own(view.mode), view.request.list) == (caller, list)
+                && view.exchange.ended <= exchange.sent
+        });
+        let is_visible = |view: &PageView<'_>| {
+            let row = view.rows().iter().find(|row| text_at(row, &["code"]) == Some(id));
+            let is_old = exchange.sent.saturating_sub(view.exchange.ended) >= LIST_DELAY_MAX;
+            let is_old_record = |row| {
+                let times = recorded_at(row).zip(view.read_at);
+                times.is_some_and(|(created, read)| created + LIST_DELAY_MAX < read)
+            };
+            row.is_some_and(|row| is_old || is_old_record(row))
+        };
+        if earlier.any(is_visible) {
+            let expected = format!("{} {id}, which was listed before", kind.as_str());
+            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
     Ok(())

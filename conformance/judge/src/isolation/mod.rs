@@ -41,7 +41,7 @@ use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    Page, event_charge_codes, id_or_code, id_or_json, invoice_charge_codes, link_query, text_at,
+    Page, event_charge_codes, id_or_code, id_or_json, invoice_charge_codes, link_query, single_event, text_at,
 };
 use conformance_model::recording::{
     Caller, Exchange, List, ObjectKind, Purpose, Recording, SIMILAR_ID_ROUND, Side, UPPERCASE_ID_ROUND,
@@ -137,15 +137,24 @@ fn judge_not_found(recording: &Recording) -> CheckResult {
     for exchange in exchanges_with_response(recording, ABSENT)? {
         // An id that is not a UUID may get any 3xx or 4xx, but must not cause a server error.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
-        if exchange.status() != Some(404) && !(is_refused && has_similar_id(exchange)) {
+        let is_allowed = has_similar_id(exchange) && (is_refused || shows_requested_event(exchange));
+        if exchange.status() != Some(404) && !is_allowed {
             return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
         }
     }
     absent_objects::check_absent_objects(recording)?;
+    absent_objects::check_listed_objects(recording)?;
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if the requested id is that of an event with a character more or less, so it may not be a UUID.
+/// Returns `true` if a response has the event with the requested id, which therefore exists.
+fn shows_requested_event(exchange: &Exchange) -> bool {
+    let Purpose::Event { id: requested, .. } = &exchange.purpose else { return false };
+    single_event(exchange).is_some_and(|event| text_at(&event, &["id"]) == Some(requested))
+}
+
+/// Returns `true` if the requested id is that of an event with another last character, or with one more or less, so it
+/// may not be a UUID.
 fn has_similar_id(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == SIMILAR_ID_ROUND)
 }

@@ -1,11 +1,11 @@
 //! The charges of a busy account in deliveries and events, all within a minute.
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::recording::{Exchange, Recording, Side};
+use conformance_model::recording::{Exchange, List, ObjectKind, PageRequest, Purpose, Recording, Side};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
-use super::{LIVE, TEST, charge_purpose, check, events_request, exchange, page, recording};
+use super::{LIVE, TEST, charge_purpose, check, events_request, exchange, page, recording, response_mut};
 
 /// The type of an event without `charge.`, its second, and the charge without its code.
 type Event = (&'static str, u32, Value);
@@ -228,5 +228,47 @@ fn an_email_address_has_an_at_sign() {
         (&|index| format!("Ann {}", index.min(1)), "pass"),
     ] {
         check(&charges(email), "charges.customer_email", expected);
+    }
+}
+
+#[test]
+fn single_invoices_have_the_values_of_the_list() {
+    let invoice = |code: &str, amount: &str, status: &str| {
+        json!({
+            "code": code, "number": code, "status": status, "amount": amount, "currency": "EUR", "customer": {},
+            "hosted_url": "https://pay.example/i", "charges": [],
+        })
+    };
+    for (kind, changes, expected) in [
+        ("invoice.voided", [("1.00", "void"), ("1.00", "void")], "pass"),
+        ("invoice.voided", [("2.00", "void"), ("3.00", "void")], "fail"),
+        ("invoice.voided", [("2.00", "void"), ("1.00", "void")], "pass"),
+        ("invoice.voided", [("1.00", "open"), ("1.00", "open")], "fail"),
+        // An open invoice may change at the request.
+        ("invoice.created", [("1.00", "open"), ("1.00", "open")], "pass"),
+    ] {
+        let listed = ["in1", "in2"].map(|code| invoice(code, "1.00", "void"));
+        let event = |(index, invoice): (usize, &Value)| {
+            json!({
+                "id": event_id(index, 0), "type": kind, "details": {}, "charge": null, "invoice": invoice,
+                "created_at": "2026-02-01T10:00:00.000000Z",
+            })
+        };
+        let events: Value = listed.iter().enumerate().map(event).collect();
+        let list = PageRequest { list: List::Invoices, ..events_request(None, 100) };
+        let mut all = vec![
+            page(events_request(None, 100), &events, [1, 1, 100, 2]),
+            page(list, &json!(listed), [1, 1, 100, 2]),
+        ];
+        for (code, (amount, status)) in ["in1", "in2"].into_iter().zip(changes) {
+            let purpose =
+                Purpose::Object { kind: ObjectKind::Invoice, id: code.to_owned(), side: Side::Own, round: 1 };
+            let body = json!({ "data": invoice(code, amount, status) });
+            let mut single = exchange(TEST, purpose, &format!("/v1/invoices/{code}"), 200, &body);
+            let date = ("date".to_owned(), "Sun, 01 Feb 2026 11:00:00 GMT".to_owned());
+            response_mut(&mut single).headers.push(date);
+            all.push(single);
+        }
+        check(&recording(all), "invoices.fields", expected);
     }
 }

@@ -118,6 +118,28 @@ fn a_record_at_the_head_of_a_filtered_list_may_be_missing_for_a_minute() {
 }
 
 #[test]
+fn a_record_that_is_a_minute_older_than_another_is_not_missing() {
+    let event = |minute: u32, second: u32, code: &str| {
+        let at = format!("2026-02-01T12:{minute:02}:{second:02}.000000Z");
+        json!({
+            "id": format!("e{minute}{second}"), "type": "charge.paid", "charge": { "code": code }, "created_at": at,
+        })
+    };
+    for (minute, second, expected) in [(0, 0, "fail"), (4, 30, "pass")] {
+        let (newer, older) = (event(5, 0, "c2"), event(minute, second, "c1"));
+        let filters = [("type", "charge.paid"), ("charge", "c1")];
+        let filtered = page(filtered_request(List::Events, &filters, 100), &json!([]), [1, 1, 100, 0]);
+        // Another event of the charge was recorded after the filtered page was read.
+        let all = vec![
+            page(events_request(None, 100), &json!([newer, older]), [1, 1, 100, 2]),
+            filtered,
+            page(events_request(None, 100), &json!([event(6, 0, "c1"), newer, older]), [1, 1, 100, 3]),
+        ];
+        check(&recording(all), "filters.combined", expected);
+    }
+}
+
+#[test]
 fn a_record_whose_status_may_have_changed_is_not_omitted() {
     let event = |hour: u32, code: &str| {
         let at = format!("2026-02-01T{hour:02}:00:00.000000Z");

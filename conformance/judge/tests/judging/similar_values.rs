@@ -1,7 +1,9 @@
 //! Values similar to those of the key's own objects count as unknown: ids, filters, and objects of another account.
 
+use std::time::Duration;
+
 use conformance_model::recording::{
-    Caller, Exchange, List, PageRequest, Purpose, Recording, SIMILAR_ID_ROUND, Side,
+    Caller, Exchange, List, ObjectKind, PageRequest, Purpose, Recording, SIMILAR_ID_ROUND, Side,
 };
 use serde_json::{Value, json};
 
@@ -67,6 +69,51 @@ fn similar_filter_values_find_nothing() {
         check(&with_similar_filter(list, row, filter, 200, &json!([])), &id, "pass");
         check(&with_similar_filter(list, row, filter, 422, &json!([])), &id, "pass");
         check(&with_similar_filter(list, row, filter, 200, &json!([row])), &id, "fail");
+    }
+}
+
+#[test]
+fn a_similar_value_may_be_that_of_another_object() {
+    let [row, other] =
+        ["paid", "PAID"].map(|code| json!({ "id": code, "type": "charge.paid", "charge": { "code": code } }));
+    let read = |rows: &Value| with_similar_filter(List::Events, &row, "charge", 200, rows);
+    check(&read(&json!([other])), "filters.charge", "pass");
+    check(&read(&json!([other, row])), "filters.charge", "fail");
+    let similar_id = format!("{}0", &ID[..ID.len() - 1]);
+    for (id, expected) in [(similar_id.as_str(), "pass"), (ID, "fail")] {
+        let body = json!({ "data": { "id": id, "type": "charge.paid", "details": {} } });
+        let purpose =
+            Purpose::Event { id: similar_id.clone(), side: Side::AbsentAfter, round: SIMILAR_ID_ROUND };
+        let all = vec![
+            event(ID, Side::Own, 1, 200),
+            event("absent", Side::AbsentBefore, 1, 404),
+            exchange(TEST, purpose, &format!("/v1/events/{similar_id}"), 200, &body),
+        ];
+        check(&recording(all), "errors.not_found", expected);
+    }
+}
+
+#[test]
+fn a_listed_object_is_found() {
+    for (requests, seconds, expected) in [(2, 60, "fail"), (1, 60, "pass"), (2, 59, "pass")] {
+        let rows = json!([{ "code": "in2" }, { "code": "in1" }]);
+        let list = PageRequest { list: List::Invoices, ..events_request(None, 100) };
+        let sent = Duration::from_secs(seconds);
+        let single = |id: &str, status| {
+            let purpose =
+                Purpose::Object { kind: ObjectKind::Invoice, id: id.to_owned(), side: Side::Own, round: 1 };
+            let body = json!({ "data": { "code": id } });
+            let target = format!("/v1/invoices/{id}");
+            Exchange { sent, ended: sent, ..exchange(TEST, purpose, &target, status, &body) }
+        };
+        let mut all = vec![
+            event(ID, Side::Own, 1, 200),
+            event("absent", Side::AbsentBefore, 1, 404),
+            page(list, &rows, [1, 1, 100, 2]),
+            single("in2", 200),
+        ];
+        all.extend((0..requests).map(|_| single("in1", 404)));
+        check(&recording(all), "errors.not_found", expected);
     }
 }
 

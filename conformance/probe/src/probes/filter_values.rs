@@ -262,7 +262,7 @@ pub(super) fn selective_type(modes: &[(Mode, &FilterValues); 2]) -> Option<(Mode
     found.into_iter().next().map(|(mode, (kind, _))| (mode, kind))
 }
 
-/// Returns filters by the type of an event and its charge or invoice, preferably one with events of other types, too.
+/// Returns filters by the type of an old event and its charge or invoice, preferably one with events of other types, too.
 fn type_and_object(events: &[Value], object: &'static str) -> Option<Filters> {
     let code = |event: &Value| text_at(event, &[object, "code"]).map(str::to_owned);
     let kind = |event: &Value| text_at(event, &["type"]).map(str::to_owned);
@@ -270,7 +270,21 @@ fn type_and_object(events: &[Value], object: &'static str) -> Option<Filters> {
     let is_selective = |event: &&Value| {
         events.iter().any(|row| code(row).is_some() && code(row) == code(event) && kind(row) != kind(event))
     };
-    events.iter().filter(is_selective).find_map(pair).or_else(|| events.iter().find_map(pair))
+    // The oldest one, because a filter may search in recent events only.
+    events.iter().rev().filter(is_selective).find_map(pair).or_else(|| events.iter().rev().find_map(pair))
+}
+
+/// Returns a value with another letter or digit at its end. `None` if it ends with another character.
+pub(super) fn with_other_end(value: &str) -> Option<String> {
+    let (index, last) = value.char_indices().next_back().filter(|(_, last)| last.is_ascii_alphanumeric())?;
+    // A hexadecimal digit becomes another one.
+    let other = match last {
+        '9' => '0',
+        'f' | 'z' => 'a',
+        'F' | 'Z' => 'A',
+        _ => char::from_u32(u32::from(last) + 1)?,
+    };
+    Some(format!("{}{other}", &value[..index]))
 }
 
 /// Returns a charge and an invoice, preferably related ones, and the type of an event of the charge.
@@ -366,8 +380,8 @@ mod tests {
         let settled =
             event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
         let events = [lone.clone(), invoice.clone(), paid, created, settled];
-        check_filters(type_and_object(&events, "charge"), "type=charge.paid&charge=c2");
-        check_filters(type_and_object(&events, "invoice"), "type=invoice.created&invoice=i1");
+        check_filters(type_and_object(&events, "charge"), "type=charge.created&charge=c2");
+        check_filters(type_and_object(&events, "invoice"), "type=invoice.paid&invoice=i2");
         check_filters(charge_and_invoice(&events).map(|pair| pair.1), "charge=c2&invoice=i2");
         check_filters(
             charge_and_invoice(&[lone.clone(), invoice]).map(|pair| pair.1),
@@ -387,6 +401,20 @@ mod tests {
         check(&[charge("c1"), invoice("i1", &["c1"]), invoice("i2", &[])], "");
         check(&[charge("c1"), invoice("i1", &["c1"]), invoice("i2", &["c1", "c2"])], "");
         check(&[charge("c3"), invoice("i1", &["c1"]), invoice("i2", &["c2"])], "");
+    }
+
+    #[test]
+    fn a_value_with_another_end_has_the_same_format() {
+        for (value, expected) in [
+            ("k3m9", Some("k3m0")),
+            ("0190a5c4-7f3e-7abc-8def-0123456789af", Some("0190a5c4-7f3e-7abc-8def-0123456789aa")),
+            ("plan-a", Some("plan-b")),
+            ("ABZ", Some("ABA")),
+            ("a.", None),
+            ("", None),
+        ] {
+            assert_eq!(with_other_end(value).as_deref(), expected);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use conformance_model::reading::{
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
-use crate::probes::filter_values::{FilterValues, selective_type, value_counts};
+use crate::probes::filter_values::{FilterValues, selective_type, value_counts, with_other_end};
 use crate::probes::positions::{LONG_PAGE_SIZE, filtered_request, sized_request};
 use crate::request_paths::percent_encode;
 use crate::session::Session;
@@ -42,7 +42,7 @@ pub(crate) const REQUESTS_MIN: u32 =
 const REQUESTS_MAX: u32 = REQUESTS_MIN
     + LINKS_FOLLOWED_MAX
     + REREADS_MAX * REQUESTS_PER_REREAD
-    + HALVED_FILTERS.len() as u32
+    + SIMILAR_FILTERS.len() as u32
     + OTHER_VALUES_MAX;
 /// The most further types and statuses that are requested. A burst requests all of them in test mode.
 const OTHER_VALUES_MAX: u32 = 9;
@@ -89,7 +89,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     read_old_paid_invoice(session, &modes).await;
     read_unknown_values(session, &modes).await;
-    read_halved_values(session, &modes).await;
+    read_similar_values(session, &modes).await;
     read_other_values(session, &modes).await;
     read_again(session).await;
 }
@@ -245,25 +245,36 @@ async fn read_unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterV
     }
 }
 
-/// The filters that are requested by the first half of a value. Other similar values are not tested: databases may
-/// ignore case and frameworks may trim blanks, which the specification allows.
-const HALVED_FILTERS: [(List, &str); 2] = [(List::Events, "charge"), (List::Charges, "payment_link")];
+/// A function that returns a value similar to an existing one.
+type SimilarValue = fn(&str) -> Option<String>;
+
+/// The filters that are requested by similar values, because filters may compare only the start of a value. Values in
+/// another letter case or with blanks are not tested: databases may ignore case and frameworks may trim blanks, which the
+/// specification allows.
+const SIMILAR_FILTERS: [(List, &str, SimilarValue); 5] = [
+    (List::Events, "charge", first_half),
+    (List::Charges, "payment_link", first_half),
+    (List::Events, "charge", with_other_end),
+    (List::Events, "invoice", with_other_end),
+    (List::Charges, "payment_link", with_other_end),
+];
 
 /// Returns the first half of a value with 8 or more characters. A longer prefix of the code of a charge may be the
 /// code of an older charge.
 fn first_half(value: &str) -> Option<String> {
     const LEN_MIN: usize = 8;
     let len = value.chars().count();
-    (len >= LEN_MIN).then(|| value.chars().take(len / 2).collect())
+    let half = || value.chars().take(len / 2).collect::<String>();
+    (len >= LEN_MIN).then(half).filter(|half| !is_hexadecimal(half))
 }
 
-/// Filters by the first half of a value, which must not select the records of the value.
-async fn read_halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
-    for (list, filter) in HALVED_FILTERS {
+/// Filters by values that no record has, but that resemble an existing one.
+async fn read_similar_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    for (list, filter, similar_to) in SIMILAR_FILTERS {
         let found = modes.iter().find_map(|(mode, available)| {
             let values = available.values(list, filter);
-            let mut halves = values.iter().filter_map(|value| first_half(value));
-            Some((*mode, halves.find(|value| !values.contains(value) && !is_hexadecimal(value))?))
+            let mut similar = values.iter().filter_map(|value| similar_to(value));
+            Some((*mode, similar.find(|value| !values.contains(value))?))
         });
         if let Some((mode, value)) = found
             && session.has_room()

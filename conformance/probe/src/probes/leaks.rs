@@ -11,6 +11,7 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::{recent_events, text_at};
 use conformance_model::recording::{List, Purpose, Recording, SIMILAR_ID_ROUND, Side};
 
+use crate::probes::filter_values::with_other_end;
 use crate::probes::isolation::{
     events_with_most_data, old_event, request_event, test_other_spellings, test_remaining_directions,
 };
@@ -22,8 +23,8 @@ const EVENT_TYPES_MAX: u32 = EVENT_TYPES.len() as u32;
 const INVALID_PAGE_SIZES: [(List, u64); 4] =
     [(List::Events, 101), (List::Charges, 101), (List::Invoices, 101), (List::Events, 0)];
 /// The events of each mode with the other key and once with their own, the pages with an invalid size, three filters with
-/// two values each, an old event, an id in capital letters and two ids that resemble an existing one.
-const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + INVALID_PAGE_SIZES.len() as u32 + 6 + 4;
+/// two values each, an old event, an id in capital letters and three ids that resemble an existing one.
+const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + INVALID_PAGE_SIZES.len() as u32 + 6 + 5;
 pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };
 /// The round number, different from those of comparisons.
 pub(crate) const ROUND: u8 = 9;
@@ -68,13 +69,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
 }
 
-/// Requests the id of an event with one more and with one less character.
+/// Requests the id of an event with another last character, with one more and with one less.
 async fn request_resembling_ids(session: &mut Session<'_>) {
     let Some(id) = events_with_most_data(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else {
         return;
     };
     let shortened = id[..id.len().saturating_sub(1)].to_owned();
-    for id in [format!("{id}0"), shortened] {
+    for id in with_other_end(&id).into_iter().chain([format!("{id}0"), shortened]) {
         if session.has_room() && !id.is_empty() {
             request_event(session, Mode::Test, &id, Side::AbsentAfter, SIMILAR_ID_ROUND).await;
         }

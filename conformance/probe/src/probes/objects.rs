@@ -1,17 +1,23 @@
 //! Requests single charges, invoices and payment links, if the operator configured their paths. The key of each mode
 //! requests an object of its own mode, one of the other mode, and nonexistent ones, as for events.
 
+use std::collections::BTreeMap;
+
 use conformance_model::mode::Mode;
-use conformance_model::reading::observed_ids;
-use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
+use conformance_model::reading::{observed_ids, text_at};
+use conformance_model::recording::{Caller, Exchange, List, ObjectKind, Purpose, Recording, Side};
 
 use crate::plan::Plan;
+use crate::probes::filter_values::FilterValues;
 use crate::request_paths::percent_encode;
 use crate::session::Session;
 
 /// The number of comparisons of absent and foreign objects.
 const ROUNDS: u8 = 2;
-const REQUESTS_PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
+/// The most further own objects of a kind and mode, each with another status.
+const OTHER_STATUSES_MAX: usize = 2;
+const REQUESTS_PER_KIND: u32 =
+    Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32 + 2 * OTHER_STATUSES_MAX as u32);
 
 /// Returns the number of requests for single objects with both keys together, including that for a charge of the other
 /// account.
@@ -78,10 +84,50 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 }
             };
             if let (Some(own), Some(foreign)) = (code(mode), code(mode.other())) {
-                ObjectRequests { kind, path, mode }.send_rounds(session, &own, &foreign).await;
+                let requests = ObjectRequests { kind, path, mode };
+                for code in codes_with_other_statuses(&session.recording, mode, kind, &own) {
+                    let found = requests.request_object(session, &code, Side::Own, 1).await;
+                    // Only a repeated 404 counts.
+                    if found.status() == Some(404) {
+                        requests.request_object(session, &code, Side::Own, 1).await;
+                    }
+                }
+                requests.send_rounds(session, &own, &foreign).await;
             }
         }
     }
+}
+
+/// Returns the oldest listed object of some statuses other than that of `known`: a server may hide objects in some
+/// statuses. The two modes begin with different statuses.
+fn codes_with_other_statuses(
+    recording: &Recording,
+    mode: Mode,
+    kind: ObjectKind,
+    known: &str,
+) -> Vec<String> {
+    let list = match kind {
+        ObjectKind::Charge => List::Charges,
+        ObjectKind::Invoice => List::Invoices,
+        ObjectKind::PaymentLink => return Vec::new(),
+    };
+    let available = FilterValues::from_recording(recording, mode, |_| true);
+    let mut oldest = BTreeMap::new();
+    for row in available.rows(list) {
+        if let (Some(code), Some(status)) = (text_at(row, &["code"]), text_at(row, &["status"])) {
+            oldest.insert(status, code);
+        }
+    }
+    let row_of_known = available.rows(list).iter().find(|row| text_at(row, &["code"]) == Some(known));
+    if let Some(status) = row_of_known.and_then(|row| text_at(row, &["status"])) {
+        oldest.remove(status);
+    }
+    let mut codes: Vec<_> = oldest.into_values().map(str::to_owned).collect();
+    if mode == Mode::Test {
+        codes.reverse();
+    }
+    codes.truncate(OTHER_STATUSES_MAX);
+    codes
 }
 
 /// The requests for single objects of a kind with the key of a mode.
