@@ -98,6 +98,11 @@ fn format_mismatch(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mism
     if signatures.is_empty() || signatures.iter().any(|text| text.is_empty()) {
         return expected("a signature as v1").zip(actual);
     }
+    // The order is specified. White space after a comma and signatures of other versions are allowed.
+    let position = |wanted: &str| parts.iter().flatten().position(|(name, _)| *name == wanted);
+    if position("t") > position("v1") {
+        return expected("t before v1").zip(actual);
+    }
     None
 }
 
