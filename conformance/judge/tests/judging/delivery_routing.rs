@@ -9,7 +9,7 @@ use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 
-use super::deliveries::{delivery, recording_of};
+use super::deliveries::{delivery, endpoint, recording_of};
 use super::{LIVE, TEST, check, check_verdict_text, exchange};
 
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn with_subscription(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Rec
     let mut recording = recording_with(deliveries, exchanges);
     let all = recording.deliveries.as_mut().expect("the run had a receiver");
     all.endpoints[0].events = Some(["charge.paid".to_owned()].into());
-    all.endpoints.push(DeclaredEndpoint { path: "/all".into(), mode: Some(Mode::Live), events: None });
+    all.endpoints.push(endpoint("/all", Mode::Live));
     recording
 }
 
@@ -179,11 +179,7 @@ fn run_with_events(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     let all = recording.deliveries.as_mut().expect("the run had a receiver");
     let events: BTreeSet<_> = types.iter().map(|kind| (*kind).to_owned()).collect();
     all.endpoints = [("/test", Mode::Test), ("/live", Mode::Live)]
-        .map(|(path, mode)| DeclaredEndpoint {
-            path: path.into(),
-            mode: Some(mode),
-            events: Some(events.clone()),
-        })
+        .map(|(path, mode)| DeclaredEndpoint { events: Some(events.clone()), ..endpoint(path, mode) })
         .into();
     all.duration = Duration::from_secs(1_000);
     recording
