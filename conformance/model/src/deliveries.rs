@@ -61,6 +61,9 @@ pub struct DeclaredEndpoint {
     pub mode: Option<Mode>,
     /// The event types that it subscribes to, if known.
     pub events: Option<BTreeSet<String>>,
+    /// `true` if the operator set its secret, which the service created with the endpoint.
+    #[serde(default)]
+    pub has_secret: bool,
 }
 
 /// A received delivery attempt: one HTTP request. Retries are further attempts.

@@ -12,7 +12,7 @@ use conformance_model::secret::{KEY_PLACEHOLDER, Redactor};
 use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::request_paths::page_path;
+use crate::request_paths::{accepts_gzip, page_path};
 use crate::target_clock::TargetClock;
 
 use std::time::Duration;
@@ -198,7 +198,10 @@ impl<'a> Session<'a> {
                 ExchangeOutcome::NoResponse(why.into()),
             );
         }
-        let (address, headers) = (self.address_of(&target), self.headers(caller));
+        let (address, mut headers) = (self.address_of(&target), self.headers(caller));
+        if accepts_gzip(caller, &purpose) {
+            headers.push(("accept-encoding".to_owned(), "gzip".to_owned()));
+        }
         let client = if purpose.method() == "HEAD" { &self.head_client } else { &self.client };
         let outcome = tokio::select! {
             outcome = client.send(purpose.method(), &address, &headers, Vec::new()) => outcome,

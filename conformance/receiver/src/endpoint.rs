@@ -22,6 +22,11 @@ pub struct Endpoint {
 impl Endpoint {
     /// Returns the declaration without the secret.
     pub fn without_secret(&self) -> DeclaredEndpoint {
-        DeclaredEndpoint { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
+        DeclaredEndpoint {
+            path: self.path.clone(),
+            mode: self.mode,
+            events: self.events.clone(),
+            has_secret: self.secret.is_some(),
+        }
     }
 }

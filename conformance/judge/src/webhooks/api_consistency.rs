@@ -14,8 +14,10 @@ use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
+use super::clock::{check_between, check_not_before_events, created_at};
 use super::delivered_copies::{DeliveredEvent, check_copies, check_no_payment_time};
 use super::objects::check_zone;
+use super::signature::signed_at;
 use crate::check::Check;
 use crate::diff::{
     IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, contradict_unless_rounded, first_contradiction,
@@ -100,6 +102,12 @@ impl<'a> ApiEvents<'a> {
         })
     }
 
+    /// Returns the id of a listed event that differs from an id in letter case only. Receivers compare ids as text.
+    fn id_in_other_case(&self, id: &str, mode: Mode) -> Option<&str> {
+        let mut listed = self.listed_events[&mode].keys();
+        listed.find(|listed| *listed != id && listed.eq_ignore_ascii_case(id)).map(String::as_str)
+    }
+
     /// Returns the exchange in which the key of the mode in the delivery (`claimed`) got a 404 for the event.
     fn not_found_exchange(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
         event_request(self.recording, id, claimed, Side::Own)
@@ -124,13 +132,22 @@ fn delivered_events<'a>(
     shown.filter_map(|(parsed, id, mode)| Some((parsed, api.event(id, mode, mode)?))).collect()
 }
 
-/// Judges the times of deliveries by those of their events: their time zone, and that they are not all equal;
+/// Judges the times of deliveries by those of their events: their time zone and order, and that they are not all equal;
 /// webhooks.created_at judges their format.
 pub(super) fn check_delivery_times(recording: &Recording) -> Result<(), CheckError> {
     let received = received_deliveries(recording)?;
     let delivered_events = delivered_events(&received, &ApiEvents::from_recording(recording));
     check_zone(&delivered_events)?;
-    check_times_differ(&delivered_events)
+    check_times_differ(&delivered_events)?;
+    check_not_before_events(&delivered_events)?;
+    check_between(&received, &delivered_events, "created_at", created_at)
+}
+
+/// Checks `t` of the deliveries by the times of their events.
+pub(super) fn check_signing_times(recording: &Recording) -> Result<(), CheckError> {
+    let received = received_deliveries(recording)?;
+    let delivered_events = delivered_events(&received, &ApiEvents::from_recording(recording));
+    check_between(&received, &delivered_events, "t", |parsed| signed_at(received.deliveries, parsed))
 }
 
 /// The minimum number of deliveries with one time, and the minimum time between their events, for a violation.
@@ -176,6 +193,11 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
             );
         }
         let Some(event) = api.event(id, mode, mode) else {
+            if let Some(listed) = api.id_in_other_case(id, mode) {
+                return Err(
+                    parsed.violation(format!("event_id {listed}, as in the API"), format!("event_id {id}"))
+                );
+            }
             let is_in_other_mode = api.event(id, mode, mode.other()).is_some();
             match api.not_found_exchange(id, mode) {
                 // webhooks.mode judges an event that only the other key can read.

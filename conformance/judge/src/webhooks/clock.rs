@@ -7,10 +7,13 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
+use super::delivered_copies::DeliveredEvent;
 use super::routing::{NEEDS_WITH_LISTS, new_events};
 use super::signature::signed_at;
 use crate::check::Check;
-use crate::parsed_deliveries::received_deliveries;
+use crate::diff::FAULTY_OBJECTS_MIN;
+use crate::evidence::recorded_at;
+use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", NEEDS_WITH_LISTS, judge_clock)];
 
@@ -34,11 +37,10 @@ fn judge_clock(recording: &Recording) -> CheckResult {
         if !parsed.text(&["event_id"]).is_some_and(|event| new_ids.remove(event)) {
             continue;
         }
-        // Half of the maximum, so that the sum does not overflow.
-        let arrived_at =
-            started_at + i64::try_from(parsed.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2);
-        let created = parsed.text(&["created_at"]).and_then(|text| Some(parse_utc(text)?.unix_timestamp()));
-        for (name, time) in [("t", signed_at(received.deliveries, parsed)), ("created_at", created)] {
+        let arrived_at = arrival(started_at, parsed);
+        for (name, time) in
+            [("t", signed_at(received.deliveries, parsed)), ("created_at", created_at(parsed))]
+        {
             let Some(time) = time else { continue };
             let (difference, position) = if time < started_at {
                 (started_at - time, "before the receiver started")
@@ -58,5 +60,88 @@ fn judge_clock(recording: &Recording) -> CheckResult {
             "no delivery had an event that was created while the receiver ran",
             "cause one while the suite receives, with keys of the same account",
         )),
+    }
+}
+
+/// Returns the arrival of a delivery in Unix seconds.
+fn arrival(started_at: i64, parsed: &ParsedDelivery<'_>) -> i64 {
+    // Half of the maximum, so that the sum does not overflow.
+    started_at + i64::try_from(parsed.delivery.arrived.as_secs()).unwrap_or(i64::MAX / 2)
+}
+
+/// Returns `created_at` of a delivery in Unix seconds.
+pub(super) fn created_at(parsed: &ParsedDelivery<'_>) -> Option<i64> {
+    Some(parse_utc(parsed.text(&["created_at"])?)?.unix_timestamp())
+}
+
+/// The maximum time from the arrival of a delivery to its event in the API, if the clocks agree. Much less than the tolerance, for
+/// a service whose clock runs fast.
+const AGREEMENT_MAX_SECS: i64 = 60;
+
+/// Checks a time of the deliveries, `t` or `created_at`: it is between the time of the event in the API and the arrival, with a
+/// tolerance of [`CLOCK_DIFFERENCE_MAX_SECS`]. Only events count whose time in the API agrees with the receiver's clock, so
+/// that the clock of the service is known to be right. `read` returns the time in Unix seconds.
+pub(super) fn check_between(
+    received: &ReceivedDeliveries<'_>,
+    delivered_events: &[DeliveredEvent<'_>],
+    name: &str,
+    read: impl Fn(&ParsedDelivery<'_>) -> Option<i64>,
+) -> Result<(), CheckError> {
+    let Some(started_at) = received.deliveries.started_at.filter(|_| !received.deliveries.settled) else {
+        return Ok(());
+    };
+    let mut known_events = BTreeSet::new();
+    let timed = delivered_events.iter().filter_map(|(parsed, event)| {
+        let (recorded_at, arrived_at) = (recorded_at(event)?.unix_timestamp(), arrival(started_at, parsed));
+        let is_agreed = started_at - CLOCK_DIFFERENCE_MAX_SECS <= recorded_at
+            && recorded_at <= arrived_at + AGREEMENT_MAX_SECS;
+        let is_first = is_agreed && known_events.insert(parsed.text(&["event_id"])?.to_owned());
+        is_first.then_some((*parsed, read(parsed)?, recorded_at, arrived_at))
+    });
+    let timed: Vec<_> = timed.collect();
+    let is_outside = |(_, time, recorded_at, arrived_at): &&(&ParsedDelivery<'_>, i64, i64, i64)| {
+        *time < recorded_at - CLOCK_DIFFERENCE_MAX_SECS || *time > arrived_at + CLOCK_DIFFERENCE_MAX_SECS
+    };
+    let outside: Vec<_> = timed.iter().filter(is_outside).collect();
+    match outside.last().filter(|_| outside.len() >= FAULTY_OBJECTS_MIN) {
+        None => Ok(()),
+        Some((parsed, time, recorded_at, _)) => Err(parsed.violation(
+            format!("{name} between the event in the API and the arrival of the delivery"),
+            format!(
+                "{} s after the event, and so in {} more deliveries",
+                time - recorded_at,
+                outside.len() - 1
+            ),
+        )),
+    }
+}
+
+/// The maximum time by which a delivery is created before its event, according to the clocks of two machines.
+const BEFORE_EVENT_MAX: time::Duration = time::Duration::seconds(5);
+/// The maximum time by which a delivery is created before its event, according to clocks that agree.
+const ROUNDING_MAX: time::Duration = time::Duration::seconds(1);
+
+/// Checks that no delivery is created before its event, such as with the time of its charge. Some other deliveries must not be,
+/// so that the clocks of the service are known to agree.
+pub(super) fn check_not_before_events(delivered_events: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    let delays: Vec<_> = delivered_events
+        .iter()
+        .filter_map(|(parsed, event)| {
+            Some((*parsed, parse_utc(parsed.text(&["created_at"])?)? - recorded_at(event)?))
+        })
+        .collect();
+    let count_events = |is_counted: &dyn Fn(time::Duration) -> bool| {
+        let of_events = delays.iter().filter(|(_, delay)| is_counted(*delay));
+        of_events.map(|(parsed, _)| parsed.text(&["event_id"])).collect::<BTreeSet<_>>().len()
+    };
+    let is_early = |delay: time::Duration| delay < -BEFORE_EVENT_MAX;
+    let early_count = count_events(&is_early);
+    let has_agreement = count_events(&|delay| delay >= -ROUNDING_MAX) >= FAULTY_OBJECTS_MIN;
+    match delays.iter().rfind(|(_, delay)| is_early(*delay)) {
+        Some((parsed, delay)) if has_agreement && early_count >= FAULTY_OBJECTS_MIN => Err(parsed.violation(
+            "created_at no earlier than the event in the API",
+            format!("{} s earlier, and so in {} more deliveries", -delay.whole_seconds(), early_count - 1),
+        )),
+        _ => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::shorten;
 use conformance_model::verdict::CheckError;
@@ -21,9 +22,16 @@ const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link"
 /// its delivery.
 const ALTERED_MIN: usize = 2;
 /// The fields that deliveries may lack only if the API lacks them: the member, the field, and the minimum number of objects
-/// for a violation. Customers may enter their address, and shops their metadata, after a delivery.
-const SHOWN_FIELDS: [(&str, &str, usize); 3] =
-    [("charge", "description", 3), ("invoice", "customer", 3), ("invoice", "hosted_url", 3)];
+/// for a violation. Shops may enter their metadata after a delivery.
+const SHOWN_FIELDS: [(&str, &str, usize); 5] = [
+    ("charge", "description", 3),
+    ("charge", "customer_email", 3),
+    ("invoice", "number", 3),
+    ("invoice", "customer", 3),
+    ("invoice", "hosted_url", 3),
+];
+/// The event types after which customers no longer enter their address.
+const AFTER_CHECKOUT_TYPES: [&str; 3] = ["charge.expired", "charge.canceled", "charge.refunded"];
 
 /// Checks that the charges and invoices of deliveries agree with those in the API: in the fields that no event changes, in
 /// the case of the status, in the charges of a paid invoice, and in the time of payment.
@@ -40,6 +48,7 @@ pub(super) fn check_copies(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckErro
     let settled: Vec<_> =
         pairs.iter().filter(|(parsed, _)| parsed.event_type() == Some("invoice.paid")).cloned().collect();
     check_altered(&settled, "invoice", "charges", have_other_charges)?;
+    check_addresses(pairs)?;
     SHOWN_FIELDS.into_iter().try_for_each(|(member, name, min)| check_shown(pairs, member, name, min))?;
     check_payment_times(pairs)
 }
@@ -180,13 +189,48 @@ fn is_customer_altered(delivered: &Value, in_api: &Value) -> bool {
     is_rewritten(delivered, in_api) || is_one_masked || ["email", "name"].into_iter().any(differs)
 }
 
-/// Returns `true` if two lists of charges with codes have no charge in common.
+/// Returns `true` if two lists of the charges of a paid invoice have no charge with a code in common, or if the delivered one
+/// is empty: the charge whose payment settled the invoice is missing.
 fn have_other_charges(delivered: &Value, in_api: &Value) -> bool {
+    if delivered.as_array().is_some_and(Vec::is_empty) {
+        return in_api.as_array().is_some_and(|charges| !charges.is_empty());
+    }
     let codes = |charges: &Value| -> Option<BTreeSet<String>> {
         charges.as_array()?.iter().map(|charge| Some(text_at(charge, &["code"])?.to_owned())).collect()
     };
     let [delivered, in_api] = [delivered, in_api].map(|charges| codes(charges).unwrap_or_default());
     !delivered.is_empty() && !in_api.is_empty() && delivered.is_disjoint(&in_api)
+}
+
+/// Checks that deliveries do not show the page of another invoice: an address that the API shows for that invoice only.
+fn check_addresses(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    let mut codes_by_address: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (_, event) in pairs {
+        if let (Some(address), Some(code)) =
+            (text_at(event, &["invoice", "hosted_url"]), text_at(event, &["invoice", "code"]))
+        {
+            codes_by_address.entry(address).or_default().insert(code);
+        }
+    }
+    let foreign: BTreeMap<&str, _> = pairs
+        .iter()
+        .filter_map(|(parsed, _)| {
+            let [code, address] = ["code", "hosted_url"].map(|name| parsed.text(&["data", "invoice", name]));
+            let owners = codes_by_address.get(address?)?;
+            (owners.len() == 1 && !owners.contains(code?)).then_some((code?, (*parsed, address?, owners)))
+        })
+        .collect();
+    match foreign.first_key_value().filter(|_| foreign.len() >= ALTERED_MIN) {
+        None => Ok(()),
+        Some((code, (parsed, address, owners))) => {
+            let owner = owners.first().copied().unwrap_or_default();
+            let expected = format!("the page of invoice {code} as hosted_url");
+            let more = foreign.len() - 1;
+            let actual =
+                format!("{}, that of invoice {owner}, and so for {more} more invoices", shorten(address));
+            Err(parsed.violation(expected, actual))
+        }
+    }
 }
 
 /// Checks that the deliveries of no event type always lack a field that the API shows. Creations do not count, because a
@@ -203,14 +247,20 @@ fn check_shown(
         Some(Value::Object(members)) => members.is_empty(),
         Some(_) => false,
     };
-    let mut by_type: BTreeMap<&str, Vec<&DeliveredEvent<'_>>> = BTreeMap::new();
+    // By type, and by type and mode: a fault may be limited to one mode.
+    let mut by_type: BTreeMap<(&str, Option<Mode>), Vec<&DeliveredEvent<'_>>> = BTreeMap::new();
+    let is_judged = |kind: &&str| match name {
+        "customer_email" => AFTER_CHECKOUT_TYPES.contains(kind),
+        _ => !kind.ends_with(".created"),
+    };
     for pair in pairs {
-        let kind = pair.0.event_type().filter(|kind| !kind.ends_with(".created"));
-        if let Some(kind) = kind.filter(|_| objects(pair, member).is_some()) {
-            by_type.entry(kind).or_default().push(pair);
+        let kind = pair.0.event_type().filter(is_judged);
+        let Some(kind) = kind.filter(|_| objects(pair, member).is_some()) else { continue };
+        for mode in BTreeSet::from([None, pair.0.mode()]) {
+            by_type.entry((kind, mode)).or_default().push(pair);
         }
     }
-    for (kind, of_type) in by_type {
+    for ((kind, _), of_type) in by_type {
         if !of_type.iter().all(|pair| objects(pair, member).is_some_and(|[delivered, _]| is_blank(delivered)))
         {
             continue;

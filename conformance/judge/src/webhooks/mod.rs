@@ -7,6 +7,7 @@ mod envelope;
 mod objects;
 mod routing;
 mod signature;
+mod silence;
 
 pub(super) use api_consistency::CHECKS as API_CONSISTENCY;
 pub(super) use clock::CHECKS as CLOCK;

@@ -16,6 +16,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
+use super::silence::{check_served, has_gone_silent};
 use crate::check::Check;
 use crate::evidence::recorded_at;
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
@@ -36,7 +37,7 @@ const DELIVERY_LAG_MAX: Duration = Duration::from_secs(30);
 /// The maximum time between two deliveries of a service that has more to send.
 const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The minimum number of lost deliveries at an endpoint that accepted all others, for a violation.
-const LOST_MIN: usize = 3;
+pub(super) const LOST_MIN: usize = 3;
 /// The maximum time by which a single delivery lags.
 const SINGLE_DELIVERY_LAG_MAX: Duration = Duration::from_secs(600);
 
@@ -51,7 +52,7 @@ pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>
 }
 
 /// Returns the type of a listed event.
-fn event_type(row: &Value) -> &str {
+pub(super) fn event_type(row: &Value) -> &str {
     text_at(row, &["type"]).unwrap_or_default()
 }
 
@@ -168,7 +169,9 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
             }
             silent.get_or_insert((*endpoint, of_endpoint.events.len()));
         }
-        let is_broken = of_endpoint.loses_deliveries() || has_stopped(of_endpoint, &endpoint_events);
+        let is_broken = of_endpoint.loses_deliveries()
+            || has_stopped(of_endpoint, &endpoint_events)
+            || has_gone_silent(of_endpoint, received.deliveries);
         for missing in of_endpoint.missing_events() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", endpoint.path);
@@ -199,6 +202,7 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
             "it may have been lost on the way: receive longer with `--receive-for`, or check again",
         ));
     }
+    check_served(&endpoint_events, &received)?;
     if let Some((endpoint, events)) = silent.filter(|_| count > 0) {
         return Err(silent_endpoint(received.deliveries, endpoint, events));
     }
@@ -306,15 +310,17 @@ fn has_stopped(of_endpoint: &EndpointEvents, endpoints: &[(&DeclaredEndpoint, En
 }
 
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
-struct EndpointEvents {
-    events: Vec<(Value, Option<Duration>)>,
+pub(super) struct EndpointEvents {
+    pub(super) events: Vec<(Value, Option<Duration>)>,
     /// The arrival of the last delivery that was not accepted there. After a failure, the sender may delay further ones.
-    last_failure: Option<Duration>,
+    pub(super) last_failure: Option<Duration>,
+    /// The arrival of the last delivery there.
+    pub(super) last_arrival: Option<Duration>,
     /// `true` if the endpoint subscribes to all types.
     subscribes_to_all: bool,
     /// `true` if the endpoint received nothing.
-    is_silent: bool,
-    run_duration: Duration,
+    pub(super) is_silent: bool,
+    pub(super) run_duration: Duration,
     /// The ids of events that are newer than all delivered ones; the suite did not cause them.
     pending: BTreeSet<String>,
 }
@@ -363,6 +369,7 @@ impl EndpointEvents {
         Some(EndpointEvents {
             events,
             last_failure,
+            last_arrival: at_endpoint().map(|parsed| parsed.delivery.arrived).max(),
             subscribes_to_all,
             is_silent,
             run_duration: received.deliveries.duration,

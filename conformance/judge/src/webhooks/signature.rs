@@ -10,6 +10,7 @@ use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
+use super::api_consistency::check_signing_times;
 use crate::check::{Check, Mismatch};
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries,
@@ -27,7 +28,11 @@ const SECONDS_MAX: u64 = 100_000_000_000;
 
 fn judge_signature_format(recording: &Recording) -> CheckResult {
     let outcome = judge_each_delivery(recording, "any content", |_| true, format_mismatch)?;
-    check_times_of_signing(&received_deliveries(recording)?).map(|()| outcome)
+    let received = received_deliveries(recording)?;
+    for endpoint in received.parsed.iter().map(|parsed| parsed.delivery.endpoint).collect::<BTreeSet<_>>() {
+        check_times_of_signing(&received, endpoint)?;
+    }
+    check_signing_times(recording).map(|()| outcome)
 }
 
 /// The minimum number of events with one `t` in their deliveries, for a violation.
@@ -35,9 +40,16 @@ const EQUAL_TIMES_MIN: usize = 5;
 /// The minimum time between the first and the last of these deliveries, by arrival and by `created_at`.
 const SIGNED_SPAN_MIN: Duration = Duration::from_secs(10);
 
-/// Checks that `t` is not the same in all deliveries, although they were created and sent at different times.
-fn check_times_of_signing(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
-    let readable = || received.readable_deliveries().filter(|parsed| !parsed.is_test());
+/// Checks that `t` is not the same in all deliveries to an endpoint, although they were created and sent at different times.
+fn check_times_of_signing(
+    received: &ReceivedDeliveries<'_>,
+    endpoint: Option<usize>,
+) -> Result<(), CheckError> {
+    let readable = || {
+        let at_endpoint =
+            received.readable_deliveries().filter(|parsed| parsed.delivery.endpoint == endpoint);
+        at_endpoint.filter(|parsed| !parsed.is_test())
+    };
     let times: BTreeSet<_> = readable().map(|parsed| signed_at(received.deliveries, parsed)).collect();
     let events: BTreeSet<_> = readable().filter_map(|parsed| parsed.text(&["event_id"])).collect();
     let arrivals: BTreeSet<_> = readable().map(|parsed| parsed.delivery.arrived).collect();
@@ -98,6 +110,11 @@ fn format_mismatch(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mism
     let signatures = values_of("v1");
     if signatures.is_empty() || signatures.iter().any(|text| text.is_empty()) {
         return expected("a signature as v1").zip(actual);
+    }
+    // The order is specified. White space after a comma and signatures of other versions are allowed.
+    let position = |wanted: &str| parts.iter().flatten().position(|(name, _)| *name == wanted);
+    if position("t") > position("v1") {
+        return expected("t before v1").zip(actual);
     }
     None
 }

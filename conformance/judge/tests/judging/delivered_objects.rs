@@ -74,6 +74,10 @@ fn a_delivery_does_not_lack_what_the_api_shows() {
     check_copies("charge.created", "description", [none.clone(), text.clone()], 3, "pass");
     // Customers may enter their address, and shops their metadata, after the payment.
     check_copies("charge.paid", "customer_email", [none.clone(), text.clone()], 5, "pass");
+    check_copies("charge.expired", "customer_email", [none.clone(), text.clone()], 3, "fail");
+    check_copies("charge.expired", "customer_email", [none.clone(), text.clone()], 2, "pass");
+    check_copies("invoice.sent", "number", [none.clone(), text.clone()], 3, "fail");
+    check_copies("invoice.created", "number", [none.clone(), text.clone()], 3, "pass");
     check_copies("charge.paid", "metadata", [none.clone(), json!({ "order": "7" })], 5, "pass");
     check_copies("invoice.sent", "hosted_url", [none.clone(), text.clone()], 3, "fail");
     // One delivery has a description.
@@ -109,6 +113,9 @@ fn a_delivered_invoice_agrees_with_the_api() {
     let charges = |codes: &[&str]| Value::from_iter(codes.iter().map(|code| json!({ "code": code })));
     check_copies("invoice.paid", "charges", [charges(&["c1"]), charges(&["c1", "c2"])], 2, "pass");
     check_copies("invoice.paid", "charges", [charges(&["c1"]), charges(&["c2"])], 2, "fail");
+    check_copies("invoice.paid", "charges", [charges(&[]), charges(&["c1"])], 2, "fail");
+    check_copies("invoice.paid", "charges", [charges(&[]), charges(&["c1"])], 1, "pass");
+    check_copies("invoice.paid", "charges", [charges(&[]), charges(&[])], 2, "pass");
     // An unpaid invoice may show its current charge.
     check_copies("invoice.sent", "charges", [charges(&["c1"]), charges(&["c2"])], 2, "pass");
     check_copies("invoice.sent", "status", [json!("SENT"), json!("sent")], 2, "fail");
@@ -116,6 +123,23 @@ fn a_delivered_invoice_agrees_with_the_api() {
     check_copies("invoice.sent", "status", [json!("sent"), json!("viewed")], 2, "pass");
     check_copies("invoice.sent", "amount", [json!(4990), json!(49.9)], 1, "fail");
     check_copies("invoice.sent", "amount", [json!(50), json!(50.0)], 1, "pass");
+}
+
+#[test]
+fn a_delivered_invoice_has_its_own_page() {
+    let invoice = |number: usize, page: usize| json!({ "code": format!("in{number}"), "hosted_url": format!("https://pay.example/{page}") });
+    let deliveries = |pages: [usize; 3], pages_in_api: [usize; 3]| {
+        let pairs = (0..).zip(pages.into_iter().zip(pages_in_api));
+        let pairs: Vec<_> =
+            pairs.map(|(number, (page, in_api))| (invoice(number, page), invoice(number, in_api))).collect();
+        with_copies("invoice.sent", &pairs)
+    };
+    check(&deliveries([0, 1, 2], [0, 1, 2]), "webhooks.event_id", "pass");
+    check(&deliveries([0, 0, 1], [0, 1, 2]), "webhooks.event_id", "fail");
+    check(&deliveries([0, 0, 2], [0, 1, 2]), "webhooks.event_id", "pass");
+    // The address contains a token of the request, or does not identify the invoice.
+    check(&deliveries([7, 8, 9], [0, 1, 2]), "webhooks.event_id", "pass");
+    check(&deliveries([0, 0, 0], [0, 0, 0]), "webhooks.event_id", "pass");
 }
 
 #[test]
@@ -207,6 +231,33 @@ fn deliveries_have_the_time_zone_of_their_events() {
     check(&with_pairs(&three, "2026-02-01T12:20:00Z"), "webhooks.created_at", "pass");
     // Two deliveries are too few for a violation.
     check(&with_pairs(&two, "2026-02-01T12:00:00Z"), "webhooks.created_at", "pass");
+}
+
+#[test]
+fn deliveries_are_created_after_their_events() {
+    // The seconds from the event to its delivery, for each of several events.
+    for (delays, expected) in [
+        ([0, 0, 0, -6, -7, -8], "fail"),
+        ([0, 0, 0, 0, -7, -8], "pass"),
+        ([0, 0, 0, -3, -4, -5], "pass"),
+        // The clocks differ.
+        ([-6, -6, -6, -6, -6, -6], "pass"),
+        ([0, 0, 0, 60, 70, 80], "pass"),
+    ] {
+        let pairs: Vec<_> = (0..delays.len())
+            .map(|number| (json!({ "code": number.to_string() }), json!({ "code": number.to_string() })))
+            .collect();
+        let mut recording = with_pairs(&pairs, "2026-02-01T10:00:00Z");
+        let received = &mut recording.deliveries.as_mut().expect("the run had a receiver").received;
+        for (delivery, delay) in received.iter_mut().zip(delays) {
+            let mut body: Value = serde_json::from_slice(&delivery.body.0).expect("the body is JSON");
+            let seconds = 36_000 + delay;
+            let [hour, minute, second] = [seconds / 3_600, seconds / 60 % 60, seconds % 60];
+            body["created_at"] = json!(format!("2026-02-01T{hour:02}:{minute:02}:{second:02}.000000Z"));
+            delivery.body.0 = body.to_string().into_bytes();
+        }
+        check(&recording, "webhooks.created_at", expected);
+    }
 }
 
 /// The type of a delivered event without `charge.`, and the status, received amount and minute of payment of its charge.

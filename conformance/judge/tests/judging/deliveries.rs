@@ -31,13 +31,18 @@ pub(super) fn delivery(body: &Value) -> Delivery {
     }
 }
 
+/// Returns an endpoint whose types and secret are unknown.
+pub(super) fn endpoint(path: &str, mode: Mode) -> DeclaredEndpoint {
+    DeclaredEndpoint { path: path.into(), mode: Some(mode), events: None, has_secret: false }
+}
+
 /// Returns a recording of these deliveries, numbered from 1, to a test endpoint.
 pub(super) fn recording_of(deliveries: Vec<Delivery>) -> Recording {
     let mut received = deliveries;
     for (number, delivery) in (1..).zip(&mut received) {
         delivery.number = number;
     }
-    let endpoints = vec![DeclaredEndpoint { path: "/test".into(), mode: Some(Mode::Test), events: None }];
+    let endpoints = vec![endpoint("/test", Mode::Test)];
     let deliveries = Deliveries {
         header_prefix: "X-Service".into(),
         user_agent: "Service-Webhooks/1.0".into(),
@@ -242,7 +247,10 @@ fn body_and_time_must_be_signed() {
 fn the_signature_header_has_the_specified_format() {
     for (value, expected) in [
         ("t=1,v1=ab", "pass"),
-        ("v0=x, v1=ab, t=99999999999", "pass"),
+        ("t=99999999999, v1=ab, v0=x", "pass"),
+        ("v0=x,t=1,v1=AB,v1=cd", "pass"),
+        ("v1=ab,t=1", "fail"),
+        ("v0=x, v1=ab, t=1", "fail"),
         ("t=100000000000,v1=ab", "fail"),
         ("t=1,t=2,v1=ab", "fail"),
         ("t=,v1=ab", "fail"),

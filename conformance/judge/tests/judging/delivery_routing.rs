@@ -9,7 +9,7 @@ use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 
-use super::deliveries::{delivery, recording_of};
+use super::deliveries::{delivery, endpoint, recording_of};
 use super::{LIVE, TEST, check, check_verdict_text, exchange};
 
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn with_subscription(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Rec
     let mut recording = recording_with(deliveries, exchanges);
     let all = recording.deliveries.as_mut().expect("the run had a receiver");
     all.endpoints[0].events = Some(["charge.paid".to_owned()].into());
-    all.endpoints.push(DeclaredEndpoint { path: "/all".into(), mode: Some(Mode::Live), events: None });
+    all.endpoints.push(endpoint("/all", Mode::Live));
     recording
 }
 
@@ -179,11 +179,7 @@ fn run_with_events(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     let all = recording.deliveries.as_mut().expect("the run had a receiver");
     let events: BTreeSet<_> = types.iter().map(|kind| (*kind).to_owned()).collect();
     all.endpoints = [("/test", Mode::Test), ("/live", Mode::Live)]
-        .map(|(path, mode)| DeclaredEndpoint {
-            path: path.into(),
-            mode: Some(mode),
-            events: Some(events.clone()),
-        })
+        .map(|(path, mode)| DeclaredEndpoint { events: Some(events.clone()), ..endpoint(path, mode) })
         .into();
     all.duration = Duration::from_secs(1_000);
     recording
@@ -219,6 +215,61 @@ fn check_clock(signed_at: i64, created: i64, event: &str, expected: &str) {
     check(&recording, "webhooks.clock", expected);
     recording.deliveries.as_mut().expect("the run had a receiver").settled = true;
     check(&recording, "webhooks.clock", "not applicable");
+}
+
+/// Checks the verdicts on `t` and `created_at` of deliveries that arrived 100 seconds after the start of the receiver. `times`:
+/// `t` and `created_at` of each, in seconds since the start. `recorded`: the time of their events in the API.
+#[track_caller]
+fn check_times(times: &[[i64; 2]], recorded: i64, [signing, creation]: [&str; 2]) {
+    const STARTED_AT: i64 = 1_769_940_000;
+    let text = |seconds: i64| {
+        let time = time::OffsetDateTime::from_unix_timestamp(STARTED_AT + seconds).unwrap();
+        let [hour, minute, second] = [time.hour(), time.minute(), time.second()];
+        format!("{}T{hour:02}:{minute:02}:{second:02}.000000Z", time.date())
+    };
+    let id = |number: usize| format!("0190a5c7-7f3e-7ddd-8def-{number:012}");
+    let deliveries = times.iter().enumerate().map(|(number, [signed, created])| {
+        let body = json!({
+            "event_id": id(number), "event": "charge.paid", "mode": "test", "created_at": text(*created),
+        });
+        let header = format!("t={},v1=ab{number}", STARTED_AT + signed);
+        let headers = vec![("X-Service-Signature".into(), RawBytes(header.into_bytes()))];
+        Delivery { headers, arrived: Duration::from_secs(100), ..delivery(&body) }
+    });
+    let rows = (0..times.len())
+        .map(|number| json!({ "id": id(number), "type": "charge.paid", "created_at": text(recorded) }));
+    let list = list_after_deliveries(TEST, &Value::from_iter(rows));
+    let mut recording = recording_with(deliveries.collect(), vec![list]);
+    recording.deliveries.as_mut().expect("the run had a receiver").started_at = Some(STARTED_AT);
+    check(&recording, "webhooks.signature_shape", signing);
+    check(&recording, "webhooks.created_at", creation);
+    // The suite controls the clock of the service.
+    recording.deliveries.as_mut().expect("the run had a receiver").settled = true;
+    check(&recording, "webhooks.signature_shape", "pass");
+}
+
+#[test]
+fn the_times_of_a_delivery_are_those_of_its_event_or_later() {
+    check_times(&[[99, 99]; 3], 98, ["pass", "pass"]);
+    check_times(&[[401, 99]; 3], 98, ["fail", "pass"]);
+    check_times(&[[401, 99]; 2], 98, ["pass", "pass"]);
+    check_times(&[[-203, 99]; 3], 98, ["fail", "pass"]);
+    check_times(&[[-202, 400]; 3], 98, ["pass", "pass"]);
+    check_times(&[[99, 401]; 3], 98, ["pass", "fail"]);
+    check_times(&[[99, 1_900]; 3], 98, ["pass", "fail"]);
+    // The service uses another clock.
+    check_times(&[[99, 9_000]; 3], 8_000, ["pass", "pass"]);
+}
+
+#[test]
+fn an_event_has_one_notation_of_its_id() {
+    let event = |id: &str| json!({ "id": id, "type": "charge.paid" });
+    let delivered = |id: &str| {
+        let list = list_after_deliveries(TEST, &json!([event(id)]));
+        recording_with(vec![event_delivery("charge.paid", "test")], vec![list])
+    };
+    check(&delivered(ID), "webhooks.event_id", "pass");
+    check(&delivered(&ID.to_uppercase()), "webhooks.event_id", "fail");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod persistent_failures;
 mod record_order;
 mod repeated_events;
 mod second_key;
+mod silent_endpoints;
 mod similar_values;
 mod status_names;
 

@@ -95,7 +95,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     variant("one header has signatures of two versions", |server| {
         add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
-                format!("v0=old, v1={}, t={t}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
+                format!("t={t}, v0=old, v1={}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
             };
         });
     }),

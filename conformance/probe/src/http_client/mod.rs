@@ -3,6 +3,7 @@
 //! the server closed the reused one before the request was started.
 
 mod connector;
+mod content_coding;
 pub(crate) mod trust;
 
 use std::error::Error;
@@ -19,6 +20,7 @@ use conformance_model::body::Body;
 use conformance_model::recording::{ExchangeOutcome, MALFORMED_PREFIX, ReceivedResponse};
 
 use self::connector::Connector;
+use self::content_coding::decode;
 
 /// The reuse of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +111,8 @@ impl HttpClient {
             .iter()
             .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
             .collect();
-        Ok(ReceivedResponse { status, headers, body: Body::from_bytes(&body.to_bytes()) })
+        let (headers, body) = decode(headers, body.to_bytes().into(), self.body_bytes_max);
+        Ok(ReceivedResponse { status, headers, body: Body::from_bytes(&body) })
     }
 }
 

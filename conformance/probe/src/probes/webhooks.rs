@@ -34,8 +34,9 @@ const SINGLE_EVENTS_MAX: usize = 2;
 /// The most pages of events per mode that are read after the deliveries. A busy account has more new events than a
 /// page.
 const AFTER_PAGES: u32 = 3;
-/// The lowest time limit of the wait for the deliveries of the listed events, which ends once all have arrived.
-const LISTED_EVENTS_WAIT_MIN: Duration = Duration::from_secs(8);
+/// The bounds of the lowest time limit of the wait for the deliveries of the listed events, which ends once all have arrived.
+/// The judge ignores events that later deliveries overtook for less than half a minute.
+const LISTED_EVENTS_WAITS: [Duration; 2] = [Duration::from_secs(8), Duration::from_secs(32)];
 /// The longest wait between the delivery of the last awaited type and the read of the list: further deliveries may
 /// arrive.
 const FURTHER_DELIVERIES_WAIT: Duration = Duration::from_secs(2);
@@ -68,10 +69,16 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 pub(crate) fn wait_max(plan: &Plan, other_waits: Duration) -> Duration {
     match plan.webhooks.as_ref().map(|webhooks| &webhooks.source) {
         Some(DeliverySource::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
-            other_waits.max(*receive_for) + LISTED_EVENTS_WAIT_MIN
+            other_waits.max(*receive_for) + listed_events_wait(*receive_for)
         }
         _ => other_waits,
     }
+}
+
+/// Returns the lowest time limit of the wait for the deliveries of the listed events.
+fn listed_events_wait(receive_for: Duration) -> Duration {
+    let [min, max] = LISTED_EVENTS_WAITS;
+    receive_for.clamp(min, max)
 }
 
 /// Reads the newest events of each mode, one page, and starts the time in which deliveries are received.
@@ -141,7 +148,7 @@ async fn receive(
     read_new_events(session).await;
     // Every type was delivered, or the time is over. Deliveries of the listed events may still arrive.
     let missing = expected_deliveries(&session.recording, &receiver.endpoints());
-    let left = until.saturating_sub(session.clock.now()).max(LISTED_EVENTS_WAIT_MIN);
+    let left = until.saturating_sub(session.clock.now()).max(listed_events_wait(receive_for));
     tokio::select! {
         _ = session.wait_uncounted(left, "deliveries of the listed events may arrive") => {}
         () = receiver.wait_for_request(all_delivered(missing, receiver.endpoints())) => {}
