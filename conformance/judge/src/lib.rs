@@ -14,6 +14,7 @@ mod check;
 mod diff;
 mod endpoints;
 mod event_copies;
+mod event_sequences;
 mod events;
 mod evidence;
 mod extended;

@@ -7,6 +7,7 @@ mod charge_versions;
 mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
+mod event_sequences;
 mod final_statuses;
 mod inserts;
 mod invoice_settlement;
