@@ -10,7 +10,8 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::charge_versions::{
-    check_locked_rate, check_received_amounts, check_single_charges, check_times_of_payment, check_unpaid,
+    check_amounts_of_paid_charges, check_locked_rate, check_received_amounts, check_single_charges,
+    check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
 use crate::object_history::check_paid_at;
@@ -27,8 +28,11 @@ const DELIVERIES_AND_OBJECTS: &[Group] = &[Group::Webhooks, Group::Objects];
 pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, missing_field))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, invalid_amount))
-        .with_optional_probes(DELIVERIES),
+    Check::new("charges.amounts", NEEDS, |recording| {
+        let outcome = judge_charges(recording, invalid_amount)?;
+        check_amounts_of_paid_charges(recording).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_amount", NEEDS_DELIVERIES, |recording| {
         judge_decimals(recording, "fiat_amount", 2)
     }),
