@@ -17,6 +17,7 @@ mod event_copies;
 mod event_sequences;
 mod events;
 mod evidence;
+mod exchanged_values;
 mod extended;
 mod filters;
 mod final_statuses;

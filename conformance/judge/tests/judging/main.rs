@@ -8,6 +8,7 @@ mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
 mod event_sequences;
+mod exchanged_values;
 mod final_statuses;
 mod inserts;
 mod invoice_settlement;
