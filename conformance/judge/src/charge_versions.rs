@@ -5,6 +5,7 @@
 //! specification leaves open, so each rule needs several charges with the same fault.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -15,13 +16,14 @@ use conformance_model::recording::{Caller, List, ObjectKind, Purpose, Recording,
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    FAULTY_OBJECTS_MIN, LISTED_KINDS, SAME_TIME_MAX, are_most, contradict_as_written, is_nonzero,
-    is_other_time, is_unchanged_before,
+    FAULTY_OBJECTS_MIN, LISTED_KINDS, SAME_TIME_MAX, are_most, contradict_as_written,
+    contradict_unless_rounded, is_nonzero, is_other_time, is_unchanged_before,
 };
 use crate::evidence::{PageView, readable_pages};
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
+use crate::underpayments::parse_scaled;
 
 /// The fields of a charge that its locked exchange rate connects.
 const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asset_amount"];
@@ -137,26 +139,42 @@ fn find_charge(body: &Value) -> Option<&Value> {
     body.as_object()?.values().find_map(find_charge)
 }
 
+/// The response to a request of a single charge.
+struct SingleCharge<'a> {
+    mode: Mode,
+    /// The requested id.
+    id: &'a str,
+    /// The number of the exchange.
+    number: u32,
+    body: Arc<Value>,
+}
+
+/// Returns the single charges that the key of their mode read.
+fn single_charges(recording: &Recording) -> impl Iterator<Item = SingleCharge<'_>> {
+    recording.exchanges.iter().filter_map(|exchange| {
+        let (Purpose::Object { kind: ObjectKind::Charge, id, side: Side::Own, .. }, Caller::Own(mode)) =
+            (&exchange.purpose, exchange.caller)
+        else {
+            return None;
+        };
+        let response = exchange.response().filter(|response| response.status == 200)?;
+        Some(SingleCharge { mode, id, number: exchange.number, body: response.body.json()? })
+    })
+}
+
 /// Checks that a single charge has the code by which it was requested, and that the single charges of both modes have the
 /// amounts that their events show.
 pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
     let mut changed_charges = BTreeMap::new();
-    for exchange in &recording.exchanges {
-        let (Purpose::Object { kind: ObjectKind::Charge, id, side: Side::Own, .. }, Caller::Own(mode)) =
-            (&exchange.purpose, exchange.caller)
-        else {
-            continue;
-        };
-        let body = exchange.response().filter(|response| response.status == 200);
-        let body = body.and_then(|response| response.body.json());
-        let Some(charge) = body.as_ref().and_then(|body| find_charge(body)) else { continue };
+    for SingleCharge { mode, id, number, body } in single_charges(recording) {
+        let Some(charge) = find_charge(&body) else { continue };
         if text_at(charge, &["code"]) != Some(id) {
             let actual = member_text(charge, "code");
-            return Err(CheckError::violation(exchange.number, format!("the charge with code {id}"), actual));
+            return Err(CheckError::violation(number, format!("the charge with code {id}"), actual));
         }
-        let versions = charges.get(&(mode, id.as_str())).map_or(&[][..], Vec::as_slice);
+        let versions = charges.get(&(mode, id)).map_or(&[][..], Vec::as_slice);
         let changed = |version: &&Subject| {
             only_changed_field(&version.object, charge).filter(|name| name.ends_with("_amount"))
         };
@@ -166,7 +184,7 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
             && of_events().all(|version| changed(version) == Some(name))
         {
             let expected = format!("{} of charge {id}, as in its events", member_text(&version.object, name));
-            let violation = CheckError::violation(exchange.number, expected, member_text(charge, name));
+            let violation = CheckError::violation(number, expected, member_text(charge, name));
             changed_charges.insert((mode, id), violation);
         }
     }
@@ -343,5 +361,74 @@ pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckE
             "the amount of the confirmed payment as received_amount",
             format!("{amount}, as in all {} payments", payments.len()),
         )),
+    }
+}
+
+/// Checks that paid charges in lists, and single ones, have at least the received amount of their `charge.paid`. A second
+/// transfer may have increased it. Charges with a refund or several transfers are left out. Null counts as a lower amount
+/// if another charge of a list has an amount. Redacted amounts cannot be compared by size.
+pub(super) fn check_amounts_of_paid_charges(recording: &Recording) -> Result<(), CheckError> {
+    let Some(found) = subjects(recording, "charge").ok().filter(|_| recording.exact_amounts) else {
+        return Ok(());
+    };
+    let charges = versions_by_charge(&found);
+    let views = readable_pages(recording);
+    let lists = views.iter().filter(|view| view.request.list == List::Charges);
+    let listed: Vec<_> = lists
+        .flat_map(|view| view.rows().iter().map(move |row| (view.mode, row, view.number())))
+        .filter_map(|(mode, row, number)| Some(((mode, text_at(row, &["code"])?), row, number)))
+        .collect();
+    let is_field_used = listed.iter().any(|(_, row, _)| row["received_amount"].is_string());
+    let single: Vec<_> = single_charges(recording).collect();
+    let single = single
+        .iter()
+        .filter_map(|single| Some(((single.mode, single.id), find_charge(&single.body)?, single.number)));
+    for (copies, count_min) in
+        [(listed.clone(), FAULTY_OBJECTS_MIN), (single.collect::<Vec<_>>(), SINGLE_CHARGES_MIN)]
+    {
+        let mut lower = BTreeMap::new();
+        for (key, charge, number) in copies {
+            let Some(amount) = charges.get(&key).and_then(|versions| amount_of_payment(versions)) else {
+                continue;
+            };
+            let is_paid = text_at(charge, &["status"]) == Some("paid");
+            if is_paid && is_lower_amount(charge.get("received_amount"), amount, is_field_used) {
+                lower.insert(key, (amount, charge, number));
+            }
+        }
+        if let Some(((_, code), (amount, charge, number))) =
+            lower.last_key_value().filter(|_| lower.len() >= count_min)
+        {
+            let actual = member_text(charge, "received_amount");
+            let more = lower.len() - 1;
+            return Err(CheckError::violation(
+                *number,
+                format!("received_amount {amount} of charge {code}, as in its charge.paid"),
+                format!("{actual}, and too little of {more} more charges"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the smallest received amount in the `charge.paid` of a charge that was paid once and not refunded.
+fn amount_of_payment<'s>(versions: &[&'s Subject]) -> Option<&'s str> {
+    let is_refunded = versions.iter().any(|version| version.kind == "charge.refunded");
+    let is_paid_once = is_paid_once(types_and_ids(versions)) && !is_refunded;
+    let payments = versions.iter().filter(|version| is_paid_once && version.is_payment());
+    payments
+        .filter_map(|version| text_at(&version.object, &["received_amount"]))
+        .min_by_key(|amount| parse_scaled(amount))
+}
+
+/// Returns `true` if a value of `received_amount` is less than an amount, and not the same one rounded.
+fn is_lower_amount(value: Option<&Value>, amount: &str, is_null_lower: bool) -> bool {
+    match value {
+        Some(Value::Null) => is_null_lower && is_nonzero(amount),
+        Some(Value::String(text)) => {
+            parse_scaled(text).zip(parse_scaled(amount)).is_some_and(|(lower, amount)| lower < amount)
+                && contradict_unless_rounded("", &Value::from(text.as_str()), &Value::from(amount))
+        }
+        _ => false,
     }
 }

@@ -10,10 +10,11 @@ use conformance_model::recording::{ObjectKind, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::charge_versions::{
-    check_locked_rate, check_received_amounts, check_single_charges, check_single_objects,
-    check_times_of_payment, check_unpaid,
+    check_amounts_of_paid_charges, check_locked_rate, check_received_amounts, check_single_charges,
+    check_single_objects, check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
+use crate::exchanged_values;
 use crate::object_history::check_paid_at;
 use crate::parsed_deliveries::{
     ParsedDelivery, has_microseconds, judge_each_delivery, member_text, no_delivery_with, received_deliveries,
@@ -26,10 +27,16 @@ const DELIVERIES: &[Group] = &[Group::Webhooks];
 const DELIVERIES_AND_OBJECTS: &[Group] = &[Group::Webhooks, Group::Objects];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, missing_field))
-        .with_optional_probes(DELIVERIES),
-    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, invalid_amount))
-        .with_optional_probes(DELIVERIES),
+    Check::new("charges.fields", NEEDS, |recording| {
+        let outcome = judge_charges(recording, missing_field)?;
+        exchanged_values::check(recording, "charge", &OWN_TEXT_FIELDS).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES),
+    Check::new("charges.amounts", NEEDS, |recording| {
+        let outcome = judge_charges(recording, invalid_amount)?;
+        check_amounts_of_paid_charges(recording).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_amount", NEEDS_DELIVERIES, |recording| {
         judge_decimals(recording, "fiat_amount", 2)
     }),
@@ -84,6 +91,8 @@ const FIELDS: [&str; 12] = [
     "payment_link",
     "paid_at",
 ];
+/// The fields whose values differ between most charges.
+const OWN_TEXT_FIELDS: [&str; 3] = ["customer_email", "description", "metadata"];
 const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
 const A_CHARGE: &str = "a charge";
 

@@ -15,14 +15,14 @@ use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{
-    IMMUTABLE_FIELDS, STATE_FIELDS, TEXT_FIELDS, contradict, contradict_in_field, first_contradiction,
-    is_unchanged_before, time_zone_difference,
+    FAULTY_OBJECTS_MIN, IMMUTABLE_FIELDS, STATE_FIELDS, TEXT_FIELDS, contradict, contradict_in_field,
+    first_contradiction, is_unchanged_before, time_zone_difference,
 };
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, readable_pages, recorded_at};
 use super::parsed_deliveries::{is_uuid, member_text};
 use crate::check::{Check, Mismatch};
 use crate::event_copies::check_unchanged_field;
-use crate::object_history::long_detail_texts;
+use crate::object_history::{all_histories, long_detail_texts};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
@@ -40,7 +40,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("events.details", NEEDS, |recording| {
         let outcome = judge_each_event(recording, invalid_details)?;
         check_unchanged_field(recording, "details")?;
-        check_foreign_details(recording).map(|()| outcome)
+        check_foreign_details(recording)?;
+        check_confirmed_transactions(recording).map(|()| outcome)
     }),
     Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, invalid_subject)),
     Check::new("events.created_at", NEEDS, judge_created_at),
@@ -155,6 +156,52 @@ fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
         }
     }
     Ok(())
+}
+
+/// Checks that few confirmed payments have the transaction of another charge: none of a detected transfer to their own charge,
+/// but one of a detected transfer to another one.
+fn check_confirmed_transactions(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    let histories = all_histories(&views);
+    let detected: Vec<BTreeSet<String>> = histories
+        .iter()
+        .map(|history| {
+            history
+                .of_type("charge.payment_detected")
+                .flat_map(|event| long_detail_texts(event.row))
+                .collect()
+        })
+        .collect();
+    let is_detected = |text: &String, mode: Mode| {
+        histories.iter().zip(&detected).any(|(history, texts)| history.mode == mode && texts.contains(text))
+    };
+    let foreign: Vec<_> = histories
+        .iter()
+        .zip(&detected)
+        .filter(|(_, own)| !own.is_empty())
+        .filter_map(|(history, own)| {
+            let mut confirmed =
+                ["charge.paid", "charge.underpaid"].into_iter().flat_map(|kind| history.of_type(kind));
+            let event = confirmed.find(|event| {
+                let texts = long_detail_texts(event.row);
+                texts.is_disjoint(own) && texts.iter().any(|text| is_detected(text, history.mode))
+            })?;
+            Some((history, event))
+        })
+        .collect();
+    match foreign.last().filter(|_| foreign.len() >= FAULTY_OBJECTS_MIN) {
+        None => Ok(()),
+        Some((history, event)) => Err(CheckError::violation(
+            event.number,
+            format!("the details of a transfer to {} in its {}", history.name(), event.event_type()),
+            format!(
+                "{} of a transfer to another charge (event {}), and {} more such events",
+                member_text(event.row, "details"),
+                event.id(),
+                foreign.len() - 1
+            ),
+        )),
+    }
 }
 
 fn invalid_subject(event: &Value) -> Option<Mismatch> {

@@ -15,6 +15,7 @@ use super::charge_versions::check_single_objects;
 use super::parsed_deliveries::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
 use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, readable_pages};
+use crate::exchanged_values;
 use crate::subjects::{Subject, judge_each_subject, subjects};
 
 /// The groups of probes that read invoices, in events and in the list, after the account was read.
@@ -46,7 +47,46 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_shared_charge(recording)?;
     let outcome =
         judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))?;
-    check_no_empty_field(recording).map(|()| outcome)
+    check_no_empty_field(recording)?;
+    exchanged_values::check(recording, "invoice", &OWN_TEXT_FIELDS)?;
+    check_own_values(recording).map(|()| outcome)
+}
+
+/// The fields whose values differ between most invoices.
+const OWN_TEXT_FIELDS: [&str; 3] = ["number", "customer", "hosted_url"];
+/// The minimum number of invoices with one number or hosted page, or with the pages of other invoices, for a violation.
+const SHARED_MIN: usize = 5;
+
+/// Checks that not all invoices of a mode have the same number or hosted page, and that few have the page of another invoice:
+/// one whose address contains the code of the other invoice, and not their own. Redaction hides addresses.
+fn check_own_values(recording: &Recording) -> Result<(), CheckError> {
+    const CODE_LEN_MIN: usize = 6;
+    let invoices = subjects(recording, "invoice")?;
+    for (mode, name) in Mode::BOTH.into_iter().flat_map(|mode| [(mode, "number"), (mode, "hosted_url")]) {
+        let values: BTreeMap<_, _> = invoices
+            .iter()
+            .filter(|invoice| invoice.mode == Some(mode) && recording.exact_amounts)
+            .filter_map(|invoice| {
+                let [code, value] = ["code", name].map(|name| text_at(&invoice.object, &[name]));
+                Some((code?, (value.filter(|value| !value.is_empty())?, invoice)))
+            })
+            .collect();
+        let names_other = |(code, (value, _)): &(&&str, &(&str, &Subject))| {
+            let is_separator = |letter: char| !letter.is_ascii_alphanumeric() && !"-_".contains(letter);
+            let is_code = |part: &str| part.len() >= CODE_LEN_MIN && values.contains_key(part);
+            name == "hosted_url" && !value.contains(**code) && value.split(is_separator).any(is_code)
+        };
+        let distinct: BTreeSet<_> = values.values().map(|(value, _)| value).collect();
+        let are_equal = distinct.len() == 1;
+        let wrong: Vec<_> = values.iter().filter(|value| are_equal || names_other(value)).collect();
+        if let Some((code, (value, invoice))) = wrong.last().filter(|_| wrong.len() >= SHARED_MIN) {
+            return Err(invoice.violation(
+                format!("{name} of invoice {code}"),
+                format!("{value}, and values of other invoices in {} more", wrong.len() - 1),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The fields that every issued invoice has, each with the number of invoices without it that are a violation. The formats

@@ -14,6 +14,7 @@ use crate::diff::{
     CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict,
     contradict_in_field, first_contradiction, is_nonzero,
 };
+use crate::event_sequences;
 use crate::evidence::{
     FullList, PageView, comparable_groups, first_long_page_reads, readable_pages, recorded_at,
 };
@@ -65,6 +66,11 @@ impl ListedEvent<'_> {
         recorded_at(self.row)
     }
 
+    /// Returns the time from this event to the read of its list.
+    pub(super) fn age(&self) -> Option<Duration> {
+        self.read_at.zip(self.recorded_at()).map(|(read_at, at)| read_at - at)
+    }
+
     /// Returns `true` if this event was recorded more than a minute after the other one.
     fn is_later_than(&self, other: &ListedEvent<'_>) -> bool {
         other.recorded_at().zip(self.recorded_at()).is_some_and(|(earlier, at)| at > earlier + LIST_DELAY_MAX)
@@ -76,22 +82,41 @@ impl ListedEvent<'_> {
 pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let reads = first_long_page_reads(views, List::Events, mode)
-            .map(|first| (first, FullList::starting_with(views, first)));
-        let Some((first, list)) = reads.max_by_key(|(first, list)| (list.rows.len(), first.number())) else {
-            continue;
-        };
-        let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
-        // The `Date` may be wrong or from a cache; then the newest event counts.
-        let read_at = first.read_at.filter(|date| Some(*date) >= newest).or(newest);
-        let events = list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at });
-        found.extend(group_by_object(views, mode, events));
+        let reads = first_long_page_reads(views, List::Events, mode).map(|first| read_events(views, first));
+        if let Some(events) =
+            reads.max_by_key(|events| (events.len(), events.first().map(|event| event.number)))
+        {
+            found.extend(group_by_object(views, mode, events));
+        }
     }
     found
 }
 
+/// Returns the events of a read of the list, from its first long page and the following ones.
+fn read_events<'a>(views: &'a [PageView<'_>], first: &'a PageView<'_>) -> Vec<ListedEvent<'a>> {
+    let list = FullList::starting_with(views, first);
+    let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
+    // The `Date` may be wrong or from a cache; then the newest event counts.
+    let read_at = first.read_at.filter(|date| Some(*date) >= newest).or(newest);
+    list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at }).collect()
+}
+
+/// Returns the histories of the objects whose creation is in a read of the list of events. For an object in several reads,
+/// the last read counts. Each read starts with the newest event and has no gaps.
+pub(super) fn complete_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
+    let mut found = BTreeMap::new();
+    for mode in Mode::BOTH {
+        for first in first_long_page_reads(views, List::Events, mode) {
+            let of_read = group_by_object(views, mode, read_events(views, first));
+            let complete = of_read.into_iter().filter(ObjectHistory::is_complete);
+            found.extend(complete.map(|history| ((mode, history.name.clone()), history)));
+        }
+    }
+    found.into_values().collect()
+}
+
 /// Returns the histories of the objects in all events on all pages. Events between two others may be missing.
-fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
+pub(super) fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
@@ -109,12 +134,12 @@ fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
 fn group_by_object<'a>(
     views: &[PageView<'_>],
     mode: Mode,
-    events: impl Iterator<Item = ListedEvent<'a>>,
+    events: impl IntoIterator<Item = ListedEvent<'a>>,
 ) -> Vec<ObjectHistory<'a>> {
     let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let snapshot_objects: BTreeSet<_> = of_mode.flat_map(|view| objects_in_two_states(view.rows())).collect();
     let distinct: BTreeMap<&str, ListedEvent<'_>> =
-        events.filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
+        events.into_iter().filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
     let mut histories: BTreeMap<(&'static str, &str), Vec<ListedEvent<'_>>> = BTreeMap::new();
     for event in distinct.into_values() {
         for (_, member) in LISTED_KINDS {
@@ -213,7 +238,8 @@ pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError>
     check_detected_first(&recent)?;
     check_canceled(&recent)?;
     check_late_payments(&recent)?;
-    check_early_payments(&recent)
+    check_early_payments(&recent)?;
+    event_sequences::check(&views)
 }
 
 /// The minimum number of charges that expire within a minute after their payment, for a violation. For few, a payment and
@@ -389,7 +415,7 @@ fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn order_violation(
+pub(super) fn order_violation(
     history: &ObjectHistory<'_>,
     earlier: &ListedEvent<'_>,
     event: &ListedEvent<'_>,

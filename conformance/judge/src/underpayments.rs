@@ -19,7 +19,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 use crate::diff::contradict_as_written;
 use crate::evidence::readable_pages;
-use crate::object_history::{ListedEvent, ONE_PAYMENT_TYPES, ObjectHistory, recent_histories};
+use crate::object_history::{
+    ListedEvent, ONE_PAYMENT_TYPES, ObjectHistory, complete_histories, recent_histories,
+};
 use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
@@ -87,7 +89,10 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
         }
     }
     if recording.exact_amounts {
-        check_paid_with_shortfall(&charges().collect::<Vec<_>>())?;
+        let histories = complete_histories(&views);
+        let is_one_transfer =
+            |history: &&ObjectHistory<'_>| history.is_kind("charge") && history.has_at_most_one_transfer();
+        check_paid_with_shortfall(&histories.iter().filter(is_one_transfer).collect::<Vec<_>>())?;
     }
     match judged {
         true => Ok(CheckOutcome::Holds),
@@ -171,12 +176,25 @@ fn is_fully_received(charge: &Value) -> bool {
     decimals(received) == decimals(due) && !contradict_as_written("", received, due)
 }
 
+/// Returns `true` if an event shows no less than the amount with which its charge was paid, or no more than the amount with
+/// which it was underpaid. Both hold for the state at the event. An event may also contain a later state: that of a paid
+/// charge shows at least the amount of the payment, unless it was refunded; and that of a charge which is not paid shows
+/// an amount that does not suffice.
+fn shows_shortfall(history: &ObjectHistory<'_>, event: &ListedEvent<'_>) -> bool {
+    let is_paid = text_at(event.row, &["charge", "status"]) == Some("paid");
+    history.shows_own_state(event)
+        || match event.event_type() {
+            "charge.paid" => is_paid && history.has_only_types(&ONE_PAYMENT_TYPES),
+            _ => !is_paid && history.has_only_types(&ONE_SHORT_PAYMENT_TYPES),
+        }
+}
+
 /// Checks that few charges are paid whose shortfall exceeds, in parts and in value, that of an underpaid charge, and
 /// that few are paid with less than half received.
 fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
-            let shown = history.of_type(kind).filter(|event| history.shows_own_state(event));
+            let shown = history.of_type(kind).filter(|event| shows_shortfall(history, event));
             shown.filter_map(|event| Shortfall::from_event(history, event))
         });
         events.collect::<Vec<_>>()

@@ -272,3 +272,51 @@ fn single_invoices_have_the_values_of_the_list() {
         check(&recording(all), "invoices.fields", expected);
     }
 }
+
+#[test]
+fn listed_and_single_charges_show_the_received_amount() {
+    let paid = |received: Value| {
+        json!({
+            "status": "paid", "fiat_amount": "10.00", "fiat_currency": "EUR", "asset": "BTC",
+            "asset_amount": "0.500000000000000000", "received_amount": received, "metadata": {},
+            "payment_link": null, "customer_email": null, "description": null, "paid_at": null,
+        })
+    };
+    let full = paid(json!("0.500000000000000000"));
+    let payment = vec![("payment_detected", 7, full.clone()), ("paid", 9, full.clone())];
+    let with_refund = [&payment[..], &[("refunded", 20, full.clone())]].concat();
+    let listed = |events: &[Event], violating: usize, received: &Value| {
+        let charges: Vec<_> = (0..4).map(|_| events.to_vec()).collect();
+        let item = |index: usize| {
+            let mut item = if index < violating { paid(received.clone()) } else { full.clone() };
+            item["code"] = json!(format!("ch{index}"));
+            item
+        };
+        let request = PageRequest { list: List::Charges, ..events_request(None, 100) };
+        let list = page(request, &Value::from_iter((0..4).map(item)), [1, 1, 100, 4]);
+        recording(vec![list, events_page(&rows(&charges))])
+    };
+    let (id, half) = ("charges.amounts", json!("0.25"));
+    check(&listed(&payment, 3, &half), id, "fail");
+    check(&listed(&payment, 2, &half), id, "pass");
+    check(&listed(&payment, 3, &Value::Null), id, "fail");
+    // No item of the list has an amount.
+    check(&listed(&payment, 4, &Value::Null), id, "pass");
+    check(&listed(&payment, 4, &json!("0.5")), id, "pass");
+    // A second transfer.
+    check(&listed(&payment, 4, &json!("0.75")), id, "pass");
+    check(&listed(&with_refund, 4, &json!("0")), id, "pass");
+    let mut redacted = listed(&payment, 4, &half);
+    redacted.exact_amounts = false;
+    check(&redacted, id, "pass");
+    for (received, expected) in [(&half, "fail"), (&full["received_amount"], "pass")] {
+        let mut all = listed(&payment, 0, &half);
+        for code in ["ch0", "ch1"] {
+            let mut single = paid(received.clone());
+            single["code"] = json!(code);
+            let body = json!({ "data": single });
+            all.exchanges.push(exchange(TEST, charge_purpose(code, Side::Own), "/v1/charges", 200, &body));
+        }
+        check(&all, id, expected);
+    }
+}

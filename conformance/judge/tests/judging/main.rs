@@ -7,6 +7,8 @@ mod charge_versions;
 mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
+mod event_sequences;
+mod exchanged_values;
 mod final_statuses;
 mod inserts;
 mod invoice_settlement;

@@ -151,6 +151,30 @@ fn the_fields_of_an_invoice_have_values() {
         };
         check(&invoices(&set_null), "invoices.fields", expected);
     }
+    // The page of another invoice, of one shared by all, or of none that is known.
+    for (url, expected) in [
+        (
+            &(|index: usize| format!("https://pay.example/i/invoice{index}")) as &dyn Fn(usize) -> String,
+            "pass",
+        ),
+        (&|index: usize| format!("https://pay.example/i/invoice{}", (index + 1) % 5), "fail"),
+        (&|_: usize| "https://pay.example/i/".to_owned(), "fail"),
+        (&|index: usize| format!("https://pay.example/i/{:x}", index * 7_919), "pass"),
+    ] {
+        let mut pages = invoices(&|_, _| {});
+        let rows = (0..5).map(|index| {
+            let mut event = event(&Value::Null);
+            event["id"] = json!(format!("{}{index}", &ID[..ID.len() - 1]));
+            event["type"] = json!("invoice.sent");
+            event["invoice"] = json!({
+                "code": format!("invoice{index}"), "number": index, "status": "open", "amount": "1.00",
+                "currency": "EUR", "customer": null, "hosted_url": url(index), "charges": [],
+            });
+            event
+        });
+        pages.exchanges = vec![page(events_request(None, 100), &Value::from_iter(rows), [1, 1, 100, 5])];
+        check(&pages, "invoices.fields", expected);
+    }
     // Three events of one invoice.
     let set_one_code = |_: usize, invoice: &mut Value| {
         invoice["code"] = json!("in0");

@@ -175,6 +175,44 @@ fn a_charge_that_lacks_more_than_an_underpaid_one_is_not_paid() {
 }
 
 #[test]
+fn a_busy_account_does_not_pay_charges_that_lack_more_than_underpaid_ones() {
+    let underpaid = State { received: "9.00", is_paid: false };
+    let paid = State { received: "6.00", is_paid: true };
+    let charge = |second: u32, kind, state| {
+        let code: &str = Box::leak(format!("ch{second}").into_boxed_str());
+        let mut rows = rows(code, &[(0, "created", OPEN), (0, "payment_detected", HALF), (0, kind, state)]);
+        for (offset, row) in (0_u32..).zip(&mut rows) {
+            row["id"] = json!(format!("{code}-{offset}"));
+            row["created_at"] = json!(format!("2026-02-01T10:00:{:02}Z", second + offset));
+        }
+        rows
+    };
+    let read_at_once = |charges: &[Vec<Value>]| {
+        let mut rows = charges.concat();
+        rows.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
+        let total = rows.len() as u64;
+        recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])])
+    };
+    let (under, short) =
+        (|second| charge(second, "underpaid", underpaid), |second| charge(second, "paid", paid));
+    let id = "types.charge_underpaid";
+    let faulty = [under(1), short(5), short(9), short(13), under(20)];
+    check(&read_at_once(&faulty), id, "fail");
+    // The owner may have accepted a few payments, or changed the tolerance.
+    check(&read_at_once(&faulty[2..]), id, "not applicable");
+    check(&read_at_once(&faulty[..4]), id, "not applicable");
+    // Refunded charges may show what is left.
+    let mut refunded = faulty.clone();
+    for rows in &mut refunded[1..4] {
+        let mut refund = rows[2].clone();
+        refund["type"] = json!("charge.refunded");
+        refund["id"] = json!(format!("{}-refund", refund["id"]));
+        rows.push(refund);
+    }
+    check(&read_at_once(&refunded), id, "not applicable");
+}
+
+#[test]
 fn a_paid_charge_does_not_expire() {
     let check = |events: &[Event], expected| check_history("events.recorded", events, expected, expected);
     // Without a violation, the statement is not judged, because the recording has no list of charges.
