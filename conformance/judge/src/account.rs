@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::reading::{stated_mode, text_at};
+use conformance_model::reading::{account_meta, stated_mode, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -40,7 +40,7 @@ fn judge_served(recording: &Recording) -> CheckResult {
 
 fn judge_mode(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
-        let (exchange, meta) = account_meta(recording, mode)?;
+        let (exchange, meta) = meta_of_account(recording, mode)?;
         let stated = meta.get("mode").cloned().unwrap_or(Value::Null);
         if stated != mode.as_str() {
             let expected = format!("meta.mode \"{}\"", mode.as_str());
@@ -65,7 +65,7 @@ fn judge_mode(recording: &Recording) -> CheckResult {
 
 fn judge_accepted_assets(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
-        let (exchange, meta) = account_meta(recording, mode)?;
+        let (exchange, meta) = meta_of_account(recording, mode)?;
         let stated = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
         if !stated.is_array() {
             return Err(CheckError::violation(
@@ -137,7 +137,7 @@ fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Val
     })
 }
 
-fn account_meta(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
+fn meta_of_account(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
     let (exchange, body) = account_body(recording, mode)?;
-    Ok((exchange, body.get("meta").cloned().unwrap_or(Value::Null)))
+    Ok((exchange, account_meta(&body).cloned().unwrap_or(Value::Null)))
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
+use conformance_model::reading::account_meta;
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -132,7 +133,8 @@ pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
 /// Checks that the accepted assets, in any order, do not alternate between responses.
 pub(super) fn check_accepted_assets_are_stable(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     check_not_alternating(recording, mode, &|body| {
-        let assets = body["meta"]["accepted_assets"].as_array().into_iter().flatten();
+        let assets = account_meta(body).and_then(|meta| meta.get("accepted_assets")?.as_array());
+        let assets = assets.into_iter().flatten();
         let assets: BTreeSet<_> = assets.map(Value::to_string).collect();
         let text = assets.into_iter().collect::<Vec<_>>().join(",");
         [("meta.accepted_assets".to_owned(), text)].into()

@@ -39,7 +39,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let text = response.body.to_string();
         response.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
     })
-    .may_fail(&["paging.joined", "events.recorded", "filters.payment_link", "lists.complete"]),
+    .may_fail(&[
+        "paging.joined",
+        "errors.not_found",
+        "events.recorded",
+        "filters.payment_link",
+        "lists.complete",
+    ]),
     list_fault("null members are omitted", &["paging.links", "events.subject"], |_, response| {
         drop_nulls(&mut response.body)
     })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use conformance_model::reading::{Page, text_at};
+use conformance_model::reading::{Page, account_meta, text_at};
 use conformance_model::recording::{List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -113,7 +113,7 @@ pub(super) fn judge_states(recording: &Recording) -> CheckResult {
 
 pub(super) fn judge_assets(recording: &Recording) -> CheckResult {
     judge_each_sample(accounts(recording), "account", |body| {
-        let assets = body.get("meta").and_then(|meta| meta.get("accepted_assets"));
+        let assets = account_meta(body).and_then(|meta| meta.get("accepted_assets"));
         let assets = assets.and_then(Value::as_array).cloned().unwrap_or_default();
         assets.iter().find_map(|asset| not_one_of(Some(asset), &COINS))
     })

@@ -111,10 +111,18 @@ pub fn first_event_id(rows: &[Value]) -> Option<String> {
     rows.iter().find_map(|row| row.get("id")?.as_str()).map(str::to_owned)
 }
 
-/// Returns the value of `meta.mode`.
+/// Returns the `meta` of a response with an account: a member of the body, or of the account in its envelope, whose name
+/// is not specified.
+pub fn account_meta(body: &Value) -> Option<&Value> {
+    let in_envelope =
+        || body.as_object()?.values().find_map(|member| member.get("meta").filter(|meta| meta.is_object()));
+    body.get("meta").or_else(in_envelope)
+}
+
+/// Returns the value of `meta.mode`, see [`account_meta`].
 pub fn stated_mode(exchange: &Exchange) -> Option<String> {
     let body = exchange.response()?.body.json()?;
-    text_at(&body, &["meta", "mode"]).map(str::to_owned)
+    text_at(account_meta(&body)?, &["mode"]).map(str::to_owned)
 }
 
 /// Returns the listed events of a mode by id, each as listed last.

@@ -32,6 +32,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
+    variant("`meta` is a member of the account, in an envelope", |server| {
+        server.rewrite_responses(|request, response| {
+            if request.path == "/v1/account" && response.status == 200 {
+                response.body["data"]["meta"] = response.body["meta"].take();
+                drop(response.body.as_object_mut().and_then(|body| body.remove("meta")));
+            }
+        });
+    }),
     variant("each mode numbers its own charges and invoices", use_sequential_codes),
     variant("both modes have payment links with the same names", use_named_links),
     variant("an event of the other account gets 403", |server| {
