@@ -127,3 +127,48 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     }
     None
 }
+
+/// The minimum `Retry-After` that states the end of a window. A bucket that refills two requests a second states less.
+const WINDOW_WAIT_MIN: Duration = Duration::from_secs(3);
+
+/// Returns a refusal that states the end of a window at a time at which no window of a minute ends. Windows that begin
+/// every minute end a multiple of a minute after an end that the run has seen. All others end a minute after
+/// the first of their 120 requests.
+pub(super) fn misplaced_window_end(recording: &Recording) -> Option<(u32, String)> {
+    let all: Vec<_> = test_key_exchanges(recording).collect();
+    let (border, after, before) = (1..all.len()).find_map(|index| window_border(&all, index))?;
+    all.iter().enumerate().skip(border + 1).find_map(|(index, refused)| {
+        let response = refused.response().filter(|response| response.status == 429)?;
+        let wait = retry_after(response).filter(|wait| *wait >= WINDOW_WAIT_MIN)?;
+        let accepted: Vec<_> = all[..index].iter().filter(|exchange| is_served(exchange)).collect();
+        let first = accepted.len().checked_sub(REQUESTS_PER_MINUTE as usize).map(|start| accepted[start])?;
+        let mut minutes = (1..).map(|count| LIMIT_WINDOW * count);
+        let next = minutes.find(|minutes| before + *minutes > refused.sent)?;
+        let earliest_end = (after + next).min(first.sent + LIMIT_WINDOW);
+        let stated_end = refused.ended + wait;
+        let actual = || {
+            format!(
+                "429 with Retry-After: {} s, although a window ended {} s before, and the key had sent {REQUESTS_PER_MINUTE} \
+                 requests in {} s",
+                wait.as_secs(),
+                refused.sent.saturating_sub(before).as_secs(),
+                refused.sent.saturating_sub(first.sent).as_secs()
+            )
+        };
+        (stated_end + ROUNDING * 2 < earliest_end).then(|| (refused.number, actual()))
+    })
+}
+
+/// Returns the index of a request with which a new window begins, and the times between which the previous one ended: it
+/// was full, its last request was refused, and then more were served than a bucket refills.
+fn window_border(all: &[&Exchange], index: usize) -> Option<(usize, Duration, Duration)> {
+    let (refused, first) = (all[index - 1], all[index]);
+    if refused.status() != Some(429) || !is_served(first) {
+        return None;
+    }
+    let full = all[..index].iter().filter(|exchange| is_served(exchange)).count();
+    let served: Vec<_> = all[index..].iter().take_while(|exchange| is_served(exchange)).collect();
+    let refilled = served.last()?.ended.saturating_sub(refused.sent).as_millis() / 500;
+    let is_new_window = served.len() as u128 > refilled + NEW_WINDOW_MIN as u128;
+    (is_new_window && full >= REQUESTS_PER_MINUTE as usize).then_some((index, refused.sent, first.ended))
+}

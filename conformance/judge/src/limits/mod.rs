@@ -206,6 +206,7 @@ fn judge_first_refusal(recording: &Recording) -> CheckResult {
     if let Some((number, actual)) = too_many_in_a_minute(recording)
         .or_else(|| impossible_refill(recording))
         .or_else(|| history::short_windows(recording))
+        .or_else(|| history::misplaced_window_end(recording))
     {
         let expected = format!(
             "at most {REQUESTS_PER_MINUTE} requests in a minute, by windows or by a bucket that refills"

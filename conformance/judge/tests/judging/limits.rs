@@ -6,6 +6,7 @@ use conformance_judge::judge;
 use conformance_model::body::Body;
 use conformance_model::recording::{Burst, Caller, Exchange, ExchangeOutcome, Purpose, Recording};
 
+use super::limit_windows::{FIRST_BURST, push_requests, wait_of};
 use super::{LIVE, TEST, check, check_verdict_text, exchange, recording};
 
 use serde_json::json;
@@ -180,7 +181,7 @@ fn retry_after_has_bounds() {
     check(&with_last("68"), "limits.retry_after", "fail");
 }
 
-fn set_retry_after(exchange: &mut Exchange, delay: &str) {
+pub(super) fn set_retry_after(exchange: &mut Exchange, delay: &str) {
     let ExchangeOutcome::Answered(response) = &mut exchange.outcome else {
         panic!("the exchange has a response")
     };
@@ -373,76 +374,6 @@ fn a_key_is_served_after_the_stated_wait() {
     let again = exchange(TEST, Purpose::Burst(wait_of(61)), "/v1/account", 200, &json!({}));
     let late = burst_and_request(TEST, wait_of(60), 429, &[again]);
     check_verdict_text(&late, "limits.retry_after_held", "a second later than stated");
-}
-
-/// Adds requests of the test key, all sent in this second. `delay`: the `Retry-After` if the status is 429.
-fn push_requests(
-    all: &mut Vec<Exchange>,
-    second: u64,
-    count: usize,
-    status: u16,
-    delay: &str,
-    purpose: &Burst,
-) {
-    for _ in 0..count {
-        let mut request = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
-        (request.sent, request.ended) = (Duration::from_secs(second), Duration::from_secs(second));
-        if status == 429 {
-            set_retry_after(&mut request, delay);
-        }
-        all.push(request);
-    }
-}
-
-const FIRST_BURST: Burst = Burst::UntilRefused { series: 1 };
-const CLOSING: Burst = Burst::UntilRefused { series: Burst::CLOSING };
-const AFTER_WAIT: Burst = Burst::RepeatedAfterWait { round: 1 };
-
-fn wait_of(seconds: u64) -> Burst {
-    Burst::AfterRetryAfter { span: Duration::from_secs(seconds) }
-}
-
-/// Returns a burst, a refusal shortly before the end of a window, a new window with the requests of the run, a refusal
-/// and another new window. `length`: the length of the second window in seconds.
-fn two_windows(length: u64) -> Recording {
-    let mut all = Vec::new();
-    push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
-    push_requests(&mut all, 1, 1, 429, "18", &FIRST_BURST);
-    push_requests(&mut all, 17, 1, 429, "3", &Burst::DuringWait);
-    push_requests(&mut all, 20, 1, 200, "", &wait_of(19));
-    push_requests(&mut all, 20, 8, 200, "", &AFTER_WAIT);
-    push_requests(&mut all, 21, 111, 200, "", &CLOSING);
-    push_requests(&mut all, 22, 1, 429, &(length - 2).to_string(), &CLOSING);
-    push_requests(&mut all, 20 + length, 1, 200, "", &wait_of(20));
-    push_requests(&mut all, 20 + length, 8, 200, "", &Burst::RepeatedAfterWait { round: 2 });
-    recording(all)
-}
-
-#[test]
-fn windows_that_end_too_soon_are_detected() {
-    check(&two_windows(10), "limits.refused", "fail");
-    check(&two_windows(45), "limits.refused", "fail");
-    check(&two_windows(54), "limits.refused", "fail");
-    check(&two_windows(60), "limits.refused", "pass");
-    check_verdict_text(&two_windows(45), "limits.refused", "120 requests served");
-}
-
-#[test]
-fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
-    let after = |during_wait: usize, after_wait: usize| {
-        let mut all = Vec::new();
-        push_requests(&mut all, 0, 120, 200, "", &FIRST_BURST);
-        push_requests(&mut all, 1, 1, 429, "60", &FIRST_BURST);
-        push_requests(&mut all, 40, during_wait, 429, "60", &Burst::DuringWait);
-        push_requests(&mut all, 62, 1, 429, "60", &wait_of(60));
-        push_requests(&mut all, 123, 1, 200, "", &wait_of(60));
-        push_requests(&mut all, 124, after_wait, 200, "", &AFTER_WAIT);
-        recording(all)
-    };
-    // A refusal that restarts the window, and one that counts as a request.
-    check(&after(1, 0), "limits.retry_after_held", "fail");
-    check(&after(0, 0), "limits.retry_after_held", "fail");
-    check(&after(120, 0), "limits.retry_after_held", "pass");
 }
 
 #[test]

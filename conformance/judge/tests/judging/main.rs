@@ -15,6 +15,7 @@ mod invoice_settlement;
 mod isolation;
 mod key_quotas;
 mod late_payments;
+mod limit_windows;
 mod limits;
 mod lists;
 mod objects;
