@@ -76,8 +76,8 @@ const FACTS: [AccountFact; 3] = [
     },
 ];
 
-/// The members of `meta` that state none of these facts.
-const OTHER_MEMBERS: [&str; 2] = ["mode", "accepted_assets"];
+/// The members that state none of these facts.
+const OTHER_MEMBERS: [&str; 4] = ["mode", "accepted_assets", "id", "code"];
 
 /// The members of the account, at any depth outside `meta`, whose values are compared between responses.
 const COMPARED_MEMBERS: [&str; 5] = ["default_currency", "display_name", "account_type", "kind", "type"];
@@ -219,11 +219,15 @@ fn is_currency_code(text: &str) -> bool {
     text.len() == CODE_LEN && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Returns `true` for a text like `0.5`, `1 %` or `EUR 0.50`, but not for a UUID, a time, an address or a color.
+/// Returns `true` for a text with one number, like `0.5`, `1 %` or `EUR 0.50`, but not for an identifier, a time, an address
+/// or a color.
 fn is_short_number(text: &str) -> bool {
     const LEN_MAX: usize = 16;
+    let is_of_number = |character: char| character.is_ascii_digit() || matches!(character, '.' | ',');
+    let numbers = text.split(|character| !is_of_number(character)).filter(|part| !part.is_empty()).count();
     text.len() <= LEN_MAX
+        && numbers == 1
         && text.bytes().any(|byte| byte.is_ascii_digit())
         && !text.starts_with('#')
-        && !text.contains(['@', ':', '/'])
+        && !text.contains(['@', ':', '/', '_'])
 }

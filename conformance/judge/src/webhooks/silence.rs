@@ -24,7 +24,7 @@ const SILENCE_MIN: Duration = Duration::from_secs(45);
 const PROMPT_MIN: usize = 5;
 /// The minimum time between the first and the last of the prompt deliveries, and the maximum time between two of them. A sender
 /// of batches has longer pauses.
-const PROMPT_SPAN_MIN: Duration = Duration::from_secs(10);
+const PROMPT_SPAN_MIN: Duration = Duration::from_secs(5);
 const PROMPT_PAUSE_MAX: Duration = Duration::from_secs(15);
 /// The maximum difference between the times that prompt deliveries took.
 const PROMPT_DELAY_MAX: time::Duration = time::Duration::seconds(10);
@@ -109,14 +109,15 @@ fn is_reached_directly(all: &Deliveries) -> bool {
 }
 
 /// Checks that no endpoint gets nothing at all while another one at the same receiver gets prompt deliveries. The operator must
-/// have set the secret of the endpoint, which the service created with it, and no delivery may have arrived at another path,
-/// which would be that of the endpoint. Events of types that the other endpoint did not get do not count.
+/// have set the secret of the endpoint, which the service created with it. No delivery may have arrived at another path, which
+/// would be that of the endpoint, and there must be no tunnel, whose former address the endpoint may have. Events of types that
+/// the other endpoint did not get do not count.
 pub(super) fn check_served(
     endpoints: &[(&DeclaredEndpoint, EndpointEvents)],
     received: &ReceivedDeliveries<'_>,
 ) -> Result<(), CheckError> {
     let has_other_path = received.parsed.iter().any(|parsed| parsed.delivery.endpoint.is_none());
-    if has_other_path || received.deliveries.settled {
+    if has_other_path || received.deliveries.settled || !is_reached_directly(received.deliveries) {
         return Ok(());
     }
     for (endpoint, silent) in endpoints.iter().filter(|(endpoint, of)| of.is_silent && endpoint.has_secret) {

@@ -54,7 +54,7 @@ fn an_account_must_state_each_fact() {
         ("payment_tolerances", json!({}), "the payment tolerances"),
     ] {
         let mut data = json!({
-            "id": "0f0f2c1e-8d1b-4b43-9c55-0b1a9c1f6a7e", "type": "personal", "name": "Shop", "logo": null,
+            "id": 71, "slug": "shop_7f31", "type": "personal", "name": "Shop", "logo": null,
             "currency": "EUR", "payment_tolerances": { "under": "0.5" }, "color": "#102030",
         });
         check(&accounts(&data), id, "pass");
