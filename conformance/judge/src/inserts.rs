@@ -5,15 +5,18 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, cache_evidence, id_or_code};
+use conformance_model::reading::{Page, cache_evidence, id_or_code, page_request, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{PageView, compared_pages, first_long_page_reads};
+use super::evidence::{PageView, compared_pages, first_long_page_reads, recorded_at, response_date};
 use super::{links, paging};
 use crate::check::Check;
+use crate::diff::LIST_DELAY_MAX;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Inserts];
 
@@ -35,6 +38,8 @@ pub(super) const CHECKS: &[Check] = &[
 /// A list that was read page by page while records were created.
 struct PageWalk {
     list: List,
+    /// The type of the events, if they were filtered by it.
+    event_type: Option<String>,
     /// "by page number" or "by links".
     paging_method: &'static str,
     /// The ids of the records of the list when its first page was read, newest first.
@@ -58,6 +63,12 @@ enum WalkResult {
 }
 
 impl PageWalk {
+    /// Returns the name of the list and its filter.
+    fn list_name(&self) -> String {
+        let filter = self.event_type.iter().map(|kind| format!(" of type {kind}"));
+        filter.fold(self.list.as_str().to_owned(), |name, filter| name + &filter)
+    }
+
     fn result(&self) -> WalkResult {
         let size = self.pages.first().map_or(0, |(_, rows)| rows.len());
         let mut shifted = None;
@@ -136,6 +147,7 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
             let pages = [vec![first.clone()], later].concat();
             walks.push(PageWalk {
                 list,
+                event_type: None,
                 paging_method: method,
                 before: before.clone(),
                 pages,
@@ -144,6 +156,51 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
         }
     }
     walks
+}
+
+/// Returns the walk through the events of one type, if such events were created meanwhile. `None` if a page has other
+/// events or another size, because other statements judge the filter and the links.
+fn filtered_walk(recording: &Recording) -> Option<PageWalk> {
+    let read = |step: Step| {
+        let purpose = Purpose::DuringInserts { list: List::Events, step };
+        let exchange =
+            recording.find_last(|exchange| exchange.purpose == purpose && exchange.status() == Some(200))?;
+        Some((exchange, Page::from_exchange(exchange)?))
+    };
+    let (first, first_page) = read(Step::FilteredFirstPage)?;
+    let (second, second_page) = read(Step::FilteredByLink)?;
+    let [(_, long_page), (_, final_page)] = [read(Step::LongPageBefore)?, read(Step::LongPageAfter)?];
+    let filters = page_request(first)?.filters;
+    let [(_, event_type)] = &filters[..] else { return None };
+    let is_of_type = |row: &&Value| text_at(row, &["type"]) == Some(event_type);
+    let ids_of_type = |page: &Page| -> Option<Vec<String>> {
+        page.rows()?.iter().filter(is_of_type).map(id_or_code).collect()
+    };
+    let (on_first, on_second) = (ids(&first_page)?, ids(&second_page)?);
+    let is_filtered = [(&first_page, &on_first), (&second_page, &on_second)]
+        .iter()
+        .all(|(page, all)| ids_of_type(page).as_ref() == Some(all));
+    let before = list_before_paging(&ids_of_type(&long_page)?, &on_first)?;
+    // The long page must show the records of both pages.
+    let is_comparable = on_second.len() <= on_first.len() && on_first.len() * 2 <= before.len();
+    let has_grown = ids_of_type(&final_page)?.iter().any(|id| !before.contains(id));
+    let is_recent = first_page
+        .rows()?
+        .first()
+        .and_then(recorded_at)
+        .zip(response_date(first))
+        .is_some_and(|(created, read)| read < created + LIST_DELAY_MAX);
+    let walk = PageWalk {
+        list: List::Events,
+        event_type: Some(event_type.clone()),
+        paging_method: "by links",
+        before,
+        pages: vec![(first.number, on_first), (second.number, on_second)],
+        final_read: None,
+    };
+    // Another replica may not have a recent record yet, so that its pages start with older ones.
+    let may_lag = is_recent && matches!(walk.result(), WalkResult::Lost { .. });
+    (is_filtered && is_comparable && has_grown && !may_lag).then_some(walk)
 }
 
 /// Returns the list at the time of the first small page, from the long page that was read before it. Another client may
@@ -181,6 +238,7 @@ fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
             let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
                 list: second.request.list,
+                event_type: None,
                 paging_method: "by page number",
                 before: known,
                 pages,
@@ -210,6 +268,7 @@ fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
     check_preconditions(recording)?;
     let mut walks = walks_with_own_inserts(recording);
     walks.extend(walks_with_other_inserts(recording));
+    walks.extend(filtered_walk(recording));
     if !walks.is_empty() {
         return Ok(walks);
     }
@@ -338,7 +397,7 @@ fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
     let mut interpretations = BTreeSet::new();
     for walk in &walks {
-        let list = walk.list.as_str();
+        let list = walk.list_name();
         match walk.result() {
             WalkResult::Lost { exchange, id } => {
                 let expected =
@@ -360,12 +419,14 @@ fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith(interpretations.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Judges the literal statement. It holds for a list if the pages of one paging method do not shift.
+/// Judges the literal statement. It holds for a list if the pages of one paging method do not shift. If the links of the
+/// events do not shift them, neither must those of the filtered events.
 fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
     let mut unshifted_walks = BTreeSet::new();
     for list in List::ALL {
-        let of_list: Vec<_> = walks.iter().filter(|walk| walk.list == list).collect();
+        let of_list: Vec<_> =
+            walks.iter().filter(|walk| walk.list == list && walk.event_type.is_none()).collect();
         let mut shifted = None;
         let mut is_unshifted = false;
         for walk in &of_list {
@@ -383,6 +444,15 @@ fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
         }
         if let (false, Some((exchange, method, record))) = (is_unshifted, shifted) {
             let expected = format!("{} {method} as if nothing had been created", list.as_str());
+            return Err(CheckError::violation(exchange, expected, format!("{record} moved there")));
+        }
+    }
+    let are_links_unshifted =
+        |walk: &PageWalk| unshifted_walks.contains(&format!("{} {}", walk.list.as_str(), walk.paging_method));
+    for walk in walks.iter().filter(|walk| walk.event_type.is_some() && are_links_unshifted(walk)) {
+        if let WalkResult::Shifted { exchange, record } = walk.result() {
+            let expected =
+                format!("{} {} as if nothing had been created", walk.list_name(), walk.paging_method);
             return Err(CheckError::violation(exchange, expected, format!("{record} moved there")));
         }
     }

@@ -409,6 +409,10 @@ pub enum Step {
         /// The page number: one more than the links followed from the first page.
         page: u64,
     },
+    /// The first small page of the events of one type, before the first creation.
+    FilteredFirstPage,
+    /// The second small page of the events of one type, reached from the first by `links.next`, after the creations.
+    FilteredByLink,
     /// A long page after the last creation.
     #[serde(rename = "fresh")]
     LongPageAfter,

@@ -1,5 +1,6 @@
 //! Faults in filters: in their rows and totals.
 
+use crate::fake::book::Book;
 use crate::fake::{EditableResponse, LIVE_KEY, Request};
 use conformance::Mode;
 use serde_json::json;
@@ -102,6 +103,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may_fail(&["filters.charge"]),
+    server_fault(
+        "the charge filter finds nothing for a charge of an invoice",
+        &["filters.charge", "filters.total"],
+        |server| {
+            // The charge is neither the newest nor the oldest.
+            server.test = Book::with_long_lists(2, 20);
+            server.rewrite_requests(|request| {
+                if let Some(code) = request.query.get_mut("charge").filter(|code| *code == "ch2abcdef12") {
+                    code.push('x');
+                }
+            });
+        },
+    ),
     server_fault(
         "the charge filter ignores the last character of the code",
         &["filters.charge", "filters.total"],

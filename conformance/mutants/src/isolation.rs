@@ -86,6 +86,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
+    server_fault("an invoice of the other account is served", &["isolation.second_account"], |server| {
+        let other_account = server.other_account.clone();
+        server.rewrite_responses(move |request, response| {
+            if response.status == 404 && request.path.starts_with("/v1/invoices/") {
+                *response = other_account.respond(request, Mode::Test, "");
+            }
+        });
+    }),
     server_fault("an event is listed in both modes", &["isolation.lists"], |server| {
         *server.live.events.last_mut().expect("the book has an event") =
             server.test.events.last().expect("the book has an event").clone()

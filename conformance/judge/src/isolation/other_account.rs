@@ -11,7 +11,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::CODE_LEN_MIN;
 use crate::diff::LISTED_KINDS;
-use crate::evidence::{PageView, last_list_read, missing_response, readable_pages};
+use crate::evidence::{PageView, last_list_read, missing_response, readable_pages, with_article};
 
 pub(super) fn judge_other_account(recording: &Recording) -> CheckResult {
     let Some(account) = recording.find_last(|exchange| {
@@ -70,7 +70,7 @@ fn account_id(exchange: &Exchange) -> Option<String> {
     is_unique.then(|| id.to_owned())
 }
 
-/// Checks that no filter by a charge of the other account, no list and no single charge shows objects of that account.
+/// Checks that no filter by a charge of the other account, no list, no single charge and no single invoice shows objects of that account.
 fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     let is_charge_filter = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
     let events = rows_of_other_account(recording, List::Events);
@@ -88,7 +88,9 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
         }
     }
     check_no_shared_event(recording, &events)?;
-    check_charge_is_hidden(recording)?;
+    for (list, kind) in [(List::Charges, ObjectKind::Charge), (List::Invoices, ObjectKind::Invoice)] {
+        check_object_is_hidden(recording, list, kind)?;
+    }
     for (list, member) in LISTED_KINDS {
         let listed = rows_of_other_account(recording, list);
         let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
@@ -109,18 +111,16 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
     Ok(())
 }
 
-/// Checks that no own key reads a single charge that the other account lists.
-fn check_charge_is_hidden(recording: &Recording) -> Result<(), CheckError> {
-    let listed = rows_of_other_account(recording, List::Charges);
-    let is_theirs = |exchange: &&Exchange| {
-        matches!(exchange.purpose, Purpose::Object { kind: ObjectKind::Charge, side: Side::OtherAccount, .. })
-    };
+/// Checks that no own key reads a single object that the other account lists.
+fn check_object_is_hidden(recording: &Recording, list: List, kind: ObjectKind) -> Result<(), CheckError> {
+    let listed = rows_of_other_account(recording, list);
+    let is_theirs = |exchange: &&Exchange| matches!(exchange.purpose, Purpose::Object { kind: requested, side: Side::OtherAccount, .. } if requested == kind);
     let served =
         recording.exchanges.iter().filter(is_theirs).filter(|exchange| exchange.status() == Some(200));
     for exchange in served {
         let body = exchange.response().and_then(|response| response.body.json());
-        if body.is_some_and(|body| listed.iter().any(|charge| contains_object(&body, charge))) {
-            let expected = "a refusal of a charge of the other account";
+        if body.is_some_and(|body| listed.iter().any(|object| contains_object(&body, object))) {
+            let expected = format!("a refusal of {} of the other account", with_article(kind.as_str()));
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }

@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Step};
 
-use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording, response_mut};
 
 use serde_json::{Value, json};
 
@@ -113,6 +113,84 @@ fn created_records_are_at_the_head_and_hide_no_others() {
         check(&recording, "paging.stable", stable);
         check(&recording, "paging.stable_literal", literal);
     }
+}
+
+/// Returns the events of a type among others, which have other ids.
+fn among_others(ids: &[u64]) -> Value {
+    let of_type =
+        |id: u64, kind: &str| json!({ "id": id, "type": kind, "created_at": "2026-02-01T10:00:00Z" });
+    Value::from_iter(
+        ids.iter().flat_map(|id| [of_type(100 + id, "charge.paid"), of_type(*id, "charge.created")]),
+    )
+}
+
+/// Returns the reads of five created charges, with and without a filter, while more were created. `pages`: the pages
+/// with the filter.
+fn filtered_reads(pages: [&[u64]; 2], kind: &str, after: &[u64]) -> Vec<Exchange> {
+    let read = |step, query: &str, rows: &Value| {
+        let purpose = Purpose::DuringInserts { list: List::Events, step };
+        exchange(TEST, purpose, &format!("/v1/events?{query}"), 200, &json!({ "data": rows }))
+    };
+    let filtered = |ids: &[u64]| {
+        Value::from_iter(
+            ids.iter().map(|id| json!({ "id": id, "type": kind, "created_at": "2026-02-01T10:00:00Z" })),
+        )
+    };
+    let query = "type=charge.created&per_page=2";
+    vec![
+        read(Step::LongPageBefore, "per_page=100", &among_others(&[5, 4, 3, 2, 1])),
+        read(Step::FirstPage, "page=1&per_page=2", &among_others(&[5])),
+        read(Step::FilteredFirstPage, query, &filtered(pages[0])),
+        read(Step::ByNumber { page: 2 }, "page=2&per_page=2", &among_others(&[4])),
+        read(Step::ByLink { page: 2 }, "page=2&per_page=2", &among_others(&[4])),
+        read(Step::FilteredByLink, &format!("{query}&page=2"), &filtered(pages[1])),
+        read(Step::LongPageAfter, "per_page=100", &among_others(after)),
+    ]
+}
+
+#[test]
+fn a_filtered_list_is_as_stable_as_the_whole_list() {
+    const CREATED: &str = "charge.created";
+    let after = &[7, 6, 5, 4, 3, 2, 1];
+    for (pages, kind, after, stable, literal) in [
+        ([&[5, 4][..], &[3, 2][..]], CREATED, &after[..], "pass", "pass"),
+        ([&[5, 4], &[5, 4]], CREATED, after, "pass", "fail"),
+        ([&[5, 4], &[4, 3]], CREATED, after, "pass", "fail"),
+        ([&[5, 4], &[2, 1]], CREATED, after, "fail", "pass"),
+        // Another client created a charge before the first page.
+        ([&[6, 5], &[4, 3]], CREATED, after, "pass", "pass"),
+        ([&[6, 5], &[3, 2]], CREATED, after, "fail", "pass"),
+        // The first page is older than the long page.
+        ([&[4, 3], &[4, 3]], CREATED, after, "pass", "pass"),
+        // Nothing of this type was created.
+        ([&[5, 4], &[4, 3]], CREATED, &[5, 4, 3, 2, 1], "not judged", "not judged"),
+        // Other statements judge the filter and the size.
+        ([&[5, 4], &[4, 3]], "charge.paid", after, "pass", "pass"),
+        ([&[5, 4], &[5, 4, 3]], CREATED, after, "pass", "pass"),
+    ] {
+        check_both(filtered_reads(pages, kind, after), stable, literal);
+    }
+}
+
+#[test]
+fn a_recent_event_may_be_missing_at_another_replica() {
+    for (date, expected) in
+        [("Sun, 01 Feb 2026 10:00:59 GMT", "pass"), ("Sun, 01 Feb 2026 10:01:01 GMT", "fail")]
+    {
+        let mut reads = filtered_reads([&[5, 4], &[2, 1]], "charge.created", &[6, 5, 4, 3, 2, 1]);
+        response_mut(&mut reads[2]).headers.push(("date".into(), date.into()));
+        check(&recording(reads), "paging.stable", expected);
+    }
+}
+
+#[test]
+fn links_that_shift_the_whole_list_may_shift_a_filtered_list() {
+    let mut reads = filtered_reads([&[5, 4], &[5, 4]], "charge.created", &[6, 5, 4, 3, 2, 1]);
+    let shifted = reads[1].outcome.clone();
+    reads[4].outcome = shifted;
+    let all = recording(reads);
+    check(&all, "paging.stable_literal", "pass");
+    check_verdict_text(&all, "paging.stable", "events of type charge.created by links: records repeat");
 }
 
 #[test]

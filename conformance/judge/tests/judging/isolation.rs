@@ -1,7 +1,7 @@
 //! Chapter "isolation": responses that reveal foreign objects.
 
 use conformance_model::recording::{
-    Caller, Exchange, ExchangeOutcome, List, PageRequest, Purpose, Recording, Side,
+    Caller, Exchange, ExchangeOutcome, List, ObjectKind, PageRequest, Purpose, Recording, Side,
 };
 
 use super::second_key::account;
@@ -278,6 +278,39 @@ fn a_charge_of_the_other_account_is_hidden() {
             other_page(List::Charges, &charge("1.00")),
             other_page(List::Events, &json!({ "id": "a" })),
             exchange(TEST, purpose, "/v1/charges/k3m9x2q7", status, &body),
+            event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
+        ];
+        check(&recording(all), "isolation.second_account", expected);
+    }
+}
+
+#[test]
+fn an_invoice_of_the_other_account_is_hidden() {
+    let invoice = |number: &str| {
+        json!({
+            "code": "n4w8t1z6", "status": "paid", "number": number, "amount": "9.00", "currency": "EUR", "charges": [],
+        })
+    };
+    let other_page = |list, row: &Value| Exchange {
+        caller: Caller::OtherAccount,
+        ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
+    };
+    for (side, status, body, expected) in [
+        (Side::OtherAccount, 200, json!({ "data": invoice("7") }), "fail"),
+        (Side::OtherAccount, 200, json!({ "invoice": invoice("7") }), "fail"),
+        // Each account may number its own invoices.
+        (Side::OtherAccount, 200, json!({ "data": invoice("8") }), "pass"),
+        (Side::OtherAccount, 403, json!({ "message": "No." }), "pass"),
+        (Side::Own, 200, invoice("7"), "pass"),
+    ] {
+        let id = "n4w8t1z6".to_owned();
+        let purpose = Purpose::Object { kind: ObjectKind::Invoice, id, side, round: 1 };
+        let all = vec![
+            account(TEST, "own"),
+            account(Caller::OtherAccount, "other"),
+            other_page(List::Invoices, &invoice("7")),
+            other_page(List::Events, &json!({ "id": "a" })),
+            exchange(TEST, purpose, "/v1/invoices/n4w8t1z6", status, &body),
             event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
         ];
         check(&recording(all), "isolation.second_account", expected);

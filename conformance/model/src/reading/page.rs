@@ -62,7 +62,7 @@ pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
     match &exchange.purpose {
         Purpose::Page(request) => return Some(request.clone()),
         // The target is the link, whose parameters may be the service's own. Below, they would be filters.
-        Purpose::DuringInserts { step: Step::ByLink { .. }, .. } => return None,
+        Purpose::DuringInserts { step: Step::ByLink { .. } | Step::FilteredByLink, .. } => return None,
         Purpose::Burst(_)
         | Purpose::DuringInserts { .. }
         | Purpose::BeforeDeliveries

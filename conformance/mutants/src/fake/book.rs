@@ -452,8 +452,8 @@ impl Book {
     }
 }
 
-/// Returns the path and the query of a list, without the page number.
+/// Returns the path and the query of a list, without the page number and the mark of links that use a cursor.
 fn list_key(request: &Request) -> String {
-    let parameters = request.query.iter().filter(|(name, _)| *name != "page");
+    let parameters = request.query.iter().filter(|(name, _)| !matches!(name.as_str(), "page" | "cursor"));
     parameters.fold(request.path.clone(), |key, (name, value)| format!("{key} {name}={value}"))
 }

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    Page, event_charge_codes, lists_charge, names_invoice, page_request, payment_link_code, text_at,
+    Page, event_charge_codes, invoice_charge_codes, lists_charge, names_invoice, page_request,
+    payment_link_code, text_at,
 };
 use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording};
 
@@ -134,8 +135,8 @@ impl FilterValues {
     }
 
     /// Returns the further requests of a burst: the second page of each filter by number, one filter with the default
-    /// page size, all other types and statuses in the lists, and with the default page size the events of the oldest
-    /// objects and of objects with events of every type.
+    /// page size, all other types and statuses in the lists, and with the default page size the events of a charge of an
+    /// invoice, of the oldest objects and of objects with events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
         let mut single_filters: Vec<_> = self.requests().into_iter().flatten().collect();
         single_filters.retain(|request| request.filters.len() == 1);
@@ -168,7 +169,9 @@ impl FilterValues {
             .chain(values(List::Invoices, "status"))
             .map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG_PAGE_SIZE));
         // An object has few events, so that the default page size suffices.
-        let objects = of_every_type("charge")
+        let of_invoice = self.charge_of_invoice().map(|code| (List::Events, "charge", code));
+        let objects = (of_invoice.into_iter())
+            .chain(of_every_type("charge"))
             .chain(of_every_type("invoice"))
             .chain(oldest(List::Events, "charge", ["charge", "code"]))
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
@@ -184,6 +187,17 @@ impl FilterValues {
             }
         }
         further
+    }
+
+    /// Returns the newest charge of an invoice that has events of its own. A filter may search such charges elsewhere.
+    pub(super) fn charge_of_invoice(&self) -> Option<&str> {
+        let of_events = self.events.iter().filter_map(event_charge_codes);
+        let listed = self.invoices.iter().filter_map(invoice_charge_codes);
+        let codes: BTreeSet<&str> = of_events.chain(listed).flatten().collect();
+        self.events.iter().find_map(|event| {
+            let code = text_at(event, &["charge", "code"]).filter(|code| !code.is_empty())?;
+            (codes.contains(code) || charge_names_an_invoice(event)).then_some(code)
+        })
     }
 
     /// Returns the filter by a status, preferably a selective one of the list, see [`selective_value`]; otherwise one
@@ -205,6 +219,12 @@ impl FilterValues {
         }
         found.into_values().map(str::to_owned).collect()
     }
+}
+
+/// Returns `true` if the charge of an event names an invoice.
+fn charge_names_an_invoice(event: &Value) -> bool {
+    let invoice = text_at(event, &["charge", "invoice"]).or(text_at(event, &["charge", "invoice", "code"]));
+    invoice.is_some_and(|invoice| !invoice.is_empty())
 }
 
 /// Returns few values at a path whose events together have all types, because a filter may omit events of some types.
@@ -427,6 +447,29 @@ mod tests {
     }
 
     #[test]
+    fn the_newest_charge_of_an_invoice_has_events_of_its_own() {
+        let charge = |code: &str| event("charge.paid", &json!({ "code": code }), &Value::Null);
+        let of_invoice = |code: &str, invoice: Value| {
+            event("charge.paid", &json!({ "code": code, "invoice": invoice }), &Value::Null)
+        };
+        let settled = |charges: &[&str]| {
+            event("invoice.paid", &Value::Null, &json!({ "code": "i1", "charges": charges }))
+        };
+        for (events, listed, expected) in [
+            (vec![charge("c3"), settled(&["c1", "c2"]), charge("c2"), charge("c1")], vec![], Some("c2")),
+            // The charge of the invoice has no event of its own.
+            (vec![charge("c3"), settled(&["c1"])], vec![], None),
+            (vec![charge("c3"), charge("c1")], vec![json!({ "charges": [{ "code": "c1" }] })], Some("c1")),
+            (vec![charge("c3"), of_invoice("c2", json!("i1"))], vec![], Some("c2")),
+            (vec![charge("c3"), of_invoice("c2", json!({ "code": "i1" }))], vec![], Some("c2")),
+            (vec![of_invoice("c3", Value::Null), of_invoice("c2", json!(""))], vec![], None),
+        ] {
+            let available = FilterValues { events, charges: vec![], invoices: listed };
+            assert_eq!(available.charge_of_invoice(), expected);
+        }
+    }
+
+    #[test]
     fn a_burst_requests_second_pages_and_every_value() {
         let rows = |statuses: &[&str]| -> Vec<_> {
             statuses.iter().map(|status| json!({ "status": status })).collect()
@@ -450,5 +493,15 @@ mod tests {
             "events?charge=c0",
         ];
         assert_eq!(found, expected.map(|expected| format!("/v1/{expected}")));
+    }
+
+    #[test]
+    fn a_burst_requests_the_events_of_a_charge_of_an_invoice() {
+        let paid = |code: &str| event("charge.paid", &json!({ "code": code }), &Value::Null);
+        let settled = event("invoice.paid", &Value::Null, &json!({ "code": "i1", "charges": ["c1"] }));
+        let events = vec![settled, paid("c2"), paid("c1"), paid("c0")];
+        let available = FilterValues { events, charges: vec![], invoices: vec![] };
+        let found: Vec<_> = available.further_requests().iter().map(page_path).collect();
+        assert!(found.contains(&"/v1/events?charge=c1".to_owned()), "{found:?}");
     }
 }

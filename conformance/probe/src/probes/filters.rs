@@ -28,6 +28,8 @@ const SINGLE_FILTERS: u32 = 7;
 /// used for the long pages instead.
 const COMBINED_FILTERS: u32 = 6;
 const UNKNOWN_VALUES: u32 = UNKNOWN_VALUE_FILTERS.len() as u32;
+/// The requests for the events of a charge of an invoice.
+const CHARGE_OF_INVOICE: u32 = 1;
 /// The requests for an old paid invoice, and its charge.
 const OLD_INVOICE: u32 = 2;
 /// The final reads of the unfiltered lists, three in each mode.
@@ -40,6 +42,7 @@ const REQUESTS_PER_REREAD: u32 = 2;
 pub(crate) const REQUESTS_MIN: u32 =
     SINGLE_FILTERS + COMBINED_FILTERS + OLD_INVOICE + UNKNOWN_VALUES + FINAL_READS;
 const REQUESTS_MAX: u32 = REQUESTS_MIN
+    + CHARGE_OF_INVOICE
     + LINKS_FOLLOWED_MAX
     + REREADS_MAX * REQUESTS_PER_REREAD
     + SIMILAR_FILTERS.len() as u32
@@ -87,6 +90,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             read_filtered(session, mode, request, &mut links_followed).await;
         }
     }
+    read_charge_of_invoice(session, &modes).await;
     read_old_paid_invoice(session, &modes).await;
     read_unknown_values(session, &modes).await;
     read_similar_values(session, &modes).await;
@@ -194,6 +198,30 @@ fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
         }
     }
     unstable.into_iter().next()
+}
+
+/// Reads the events of the newest charge of an invoice, unless they were read in either mode.
+async fn read_charge_of_invoice(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
+    let mut found = Vec::new();
+    for (mode, available) in modes {
+        found.extend(
+            available
+                .charge_of_invoice()
+                .map(|code| (*mode, filtered_request(List::Events, &[("charge", code)], LONG_PAGE_SIZE))),
+        );
+    }
+    let is_read = |(mode, request): &(Mode, PageRequest)| {
+        session.recording.exchanges.iter().any(|exchange| {
+            filtered_request_of(exchange, *mode)
+                .is_some_and(|read| (read.list, &read.filters) == (request.list, &request.filters))
+        })
+    };
+    if !found.iter().any(is_read)
+        && session.has_room()
+        && let Some((mode, request)) = found.into_iter().next()
+    {
+        session.read_page(mode, request).await;
+    }
 }
 
 /// Reads old payments of invoices and the events of a charge of one, if no recent event is a payment of an invoice.

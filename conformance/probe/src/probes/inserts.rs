@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, account_meta, id_or_json};
+use conformance_model::reading::{Page, account_meta, id_or_json, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
 
 use crate::hook;
 use crate::plan::Plan;
 use crate::probes::lists::RECORDS_MIN;
-use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
+use crate::probes::positions::{LONG_PAGE_SIZE, filtered_request, sized_request};
 use crate::request_paths::page_path;
 use crate::session::Session;
 
@@ -24,10 +24,16 @@ const PER_LIST: u32 = 10;
 const LIST_DELAY: Duration = Duration::from_secs(2);
 /// The number of created records.
 const CREATIONS: u32 = 2;
+/// The type of the events that are also read with a filter. Every created charge has one.
+const FILTERED_TYPE: &str = "charge.created";
+/// The fewest events of this type for which the filtered list is read: two pages.
+const FILTERED_MIN: usize = 2 * PAGE_SIZE as usize;
+/// The requests for the filtered list: its first page, and the second by its link.
+const FILTERED_REQUESTS: u32 = 2;
 
 /// Returns the most requests of this probe.
 pub(crate) fn requests(plan: &Plan) -> u32 {
-    growing_lists(plan).len() as u32 * PER_LIST + writes(plan)
+    growing_lists(plan).len() as u32 * PER_LIST + FILTERED_REQUESTS + writes(plan)
 }
 
 /// Returns the number of these requests that create records.
@@ -56,6 +62,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     .flatten()
     .collect();
     let mut paged_lists = Vec::new();
+    let mut filtered_first = None;
     for list in growing_lists(plan) {
         let long_page = send_during_inserts(
             session,
@@ -74,6 +81,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             )
             .await;
             paged_lists.push((*list, Some(first), known));
+        }
+        if *list == List::Events && count_of_filtered_type(&long_page) >= FILTERED_MIN {
+            let path = page_path(&filtered_request(List::Events, &[("type", FILTERED_TYPE)], PAGE_SIZE));
+            filtered_first = Some(send_during_inserts(session, *list, Step::FilteredFirstPage, &path).await);
         }
     }
     if paged_lists.is_empty() {
@@ -94,6 +105,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 *last = Some(send_during_inserts(session, *list, Step::ByLink { page }, &path).await);
             }
         }
+    }
+    // Before the first pages are read again, because a server may remember when that was.
+    if let Some(path) = filtered_first.and_then(|first| session.link_path(&first, List::Events, "next")) {
+        send_during_inserts(session, List::Events, Step::FilteredByLink, &path).await;
     }
     for (list, _, known) in paged_lists {
         read_after_creations(session, list, &known).await;
@@ -141,6 +156,13 @@ fn may_have_grown(session: &Session<'_>, list: List) -> bool {
 fn ids(exchange: &Exchange) -> BTreeSet<String> {
     let page = Page::from_exchange(exchange);
     page.as_ref().and_then(Page::rows).into_iter().flatten().map(id_or_json).collect()
+}
+
+/// Returns the number of records of a page that have the filtered type.
+fn count_of_filtered_type(exchange: &Exchange) -> usize {
+    let page = Page::from_exchange(exchange);
+    let rows = page.as_ref().and_then(Page::rows).into_iter().flatten();
+    rows.filter(|row| text_at(row, &["type"]) == Some(FILTERED_TYPE)).count()
 }
 
 fn sized_page_path(list: List, page: Option<u64>, size: u64) -> String {

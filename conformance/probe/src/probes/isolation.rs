@@ -11,10 +11,10 @@ use conformance_model::reading::{
     stated_mode, text_at,
 };
 use conformance_model::recording::{
-    Caller, Exchange, List, Purpose, ReceivedResponse, Side, UPPERCASE_ID_ROUND,
+    Caller, Exchange, List, ObjectKind, Purpose, ReceivedResponse, Side, UPPERCASE_ID_ROUND,
 };
 
-use crate::probes::objects::{request_charge_of_other_account, round_order};
+use crate::probes::objects::{request_object_of_other_account, round_order};
 use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
 use crate::request_paths::{event_path, page_path, percent_encode};
 use crate::session::Session;
@@ -284,8 +284,8 @@ async fn request_filter_pair(
     }
 }
 
-/// Reads the lists of the other account, and requests an event, a filter by a charge and a single charge of it with the
-/// own key of the same mode.
+/// Reads the lists of the other account, and requests an event, a filter by a charge, a single charge and a single invoice
+/// of it with the own key of the same mode.
 pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     let account = session.send(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let stated = stated_mode(&account);
@@ -294,19 +294,23 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     };
     // The rows of the last list, the events.
     let mut rows = Vec::new();
-    let mut oldest_charge = None;
+    let mut oldest_objects = Vec::new();
     for list in [List::Charges, List::Invoices, List::Events] {
         let request = sized_request(list, None, LONG_PAGE_SIZE);
         let path = page_path(&request);
         let exchange = session.send(Caller::OtherAccount, Purpose::Page(request), &path).await;
         rows = Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
-        if list == List::Charges {
-            // An old charge is unlikely to change before it is requested.
-            oldest_charge = rows.last().and_then(|row| text_at(row, &["code"])).map(str::to_owned);
-        }
+        let kind = match list {
+            List::Charges => ObjectKind::Charge,
+            List::Invoices => ObjectKind::Invoice,
+            List::Events => continue,
+        };
+        // An old object is unlikely to change before it is requested.
+        let oldest = rows.last().and_then(|row| text_at(row, &["code"]));
+        oldest_objects.extend(oldest.map(|code| (kind, code.to_owned())));
     }
-    if let Some(code) = oldest_charge {
-        request_charge_of_other_account(session, mode, &code).await;
+    for (kind, code) in oldest_objects {
+        request_object_of_other_account(session, mode, kind, &code).await;
     }
     if let Some(id) = first_event_id(&rows) {
         request_event(session, mode, &id, Side::OtherAccount, 1).await;

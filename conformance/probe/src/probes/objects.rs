@@ -19,12 +19,13 @@ const OTHER_STATUSES_MAX: usize = 2;
 const REQUESTS_PER_KIND: u32 =
     Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32 + 2 * OTHER_STATUSES_MAX as u32);
 
-/// Returns the number of requests for single objects with both keys together, including that for a charge of the other
-/// account.
+/// Returns the number of requests for single objects with both keys together, including those for a charge and an invoice
+/// of the other account.
 pub(crate) fn requests(plan: &Plan) -> u32 {
     let kinds = plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32;
-    let of_other_account = plan.paths.charge.is_some() && plan.other_account_key.is_some();
-    kinds * REQUESTS_PER_KIND + u32::from(of_other_account)
+    let listed = [&plan.paths.charge, &plan.paths.invoice];
+    let of_other_account = listed.into_iter().filter(|path| path.is_some()).count() as u32;
+    kinds * REQUESTS_PER_KIND + if plan.other_account_key.is_some() { of_other_account } else { 0 }
 }
 
 /// Returns the path of a single object, if the operator configured one for its kind.
@@ -39,23 +40,23 @@ fn with_id(path: &str, id: &str) -> String {
     path.replace("{id}", &percent_encode(id))
 }
 
-/// Requests a charge of the other account with the own key of a mode, if the last read of an own charge with that key got 200.
-/// Otherwise the configured path may be wrong.
-pub(super) async fn request_charge_of_other_account(session: &mut Session<'_>, mode: Mode, code: &str) {
+/// Requests an object of the other account with the own key of a mode, if the last read of an own object of that kind with
+/// that key got 200. Otherwise the configured path may be wrong.
+pub(super) async fn request_object_of_other_account(
+    session: &mut Session<'_>,
+    mode: Mode,
+    kind: ObjectKind,
+    code: &str,
+) {
     let caller = Caller::Own(mode);
-    let is_own_charge = |exchange: &Exchange| {
+    let is_own_object = |exchange: &Exchange| {
         exchange.caller == caller
-            && matches!(exchange.purpose, Purpose::Object { kind: ObjectKind::Charge, side: Side::Own, .. })
+            && matches!(exchange.purpose, Purpose::Object { kind: requested, side: Side::Own, .. } if requested == kind)
     };
-    let own = session.recording.find_last(is_own_charge);
-    let Some(path) = object_path(session.plan, ObjectKind::Charge, code) else { return };
+    let own = session.recording.find_last(is_own_object);
+    let Some(path) = object_path(session.plan, kind, code) else { return };
     if own.is_some_and(|exchange| exchange.status() == Some(200)) {
-        let purpose = Purpose::Object {
-            kind: ObjectKind::Charge,
-            id: code.to_owned(),
-            side: Side::OtherAccount,
-            round: 1,
-        };
+        let purpose = Purpose::Object { kind, id: code.to_owned(), side: Side::OtherAccount, round: 1 };
         session.send(caller, purpose, &path).await;
     }
 }
