@@ -9,11 +9,13 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{ObjectKind, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
+use crate::account_profile::check_asset_codes;
 use crate::charge_versions::{
     check_amounts_of_paid_charges, check_locked_rate, check_received_amounts, check_single_charges,
     check_single_objects, check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
+use crate::diff::are_most;
 use crate::exchanged_values;
 use crate::object_history::check_paid_at;
 use crate::parsed_deliveries::{
@@ -29,9 +31,10 @@ const DELIVERIES_AND_OBJECTS: &[Group] = &[Group::Webhooks, Group::Objects];
 pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.fields", NEEDS, |recording| {
         let outcome = judge_charges(recording, missing_field)?;
-        exchanged_values::check(recording, "charge", &OWN_TEXT_FIELDS).map(|()| outcome)
+        exchanged_values::check(recording, "charge", &OWN_TEXT_FIELDS)?;
+        exchanged_values::check_notation(recording).map(|()| outcome)
     })
-    .with_optional_probes(DELIVERIES),
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.amounts", NEEDS, |recording| {
         let outcome = judge_charges(recording, invalid_amount)?;
         check_amounts_of_paid_charges(recording).map(|()| outcome)
@@ -59,11 +62,15 @@ pub(super) const CHECKS: &[Check] = &[
     })
     .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
-    Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
-        .with_optional_probes(DELIVERIES),
+    Check::new("charges.asset", NEEDS, |recording| {
+        let outcome = judge_string(recording, "asset")?;
+        check_asset_codes(recording).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES),
     Check::new("charges.customer_email", NEEDS, |recording| {
         let outcome = judge_nullable_string(recording, "customer_email")?;
-        check_email_addresses(recording).map(|()| outcome)
+        check_email_addresses(recording)?;
+        check_unmasked_addresses(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES),
     Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
@@ -223,6 +230,30 @@ fn check_email_addresses(recording: &Recording) -> Result<(), CheckError> {
             Err(charge.violation("an e-mail address", member_text(&charge.object, "customer_email")))
         }
     }
+}
+
+/// Returns `true` for an address in which characters are replaced, as in `l***@example.net`.
+fn is_masked_address(text: &str) -> bool {
+    text.contains('@') && ["**", "••", "…"].into_iter().any(|mask| text.contains(mask))
+}
+
+/// Checks that most addresses are not masked, neither in deliveries nor in events.
+fn check_unmasked_addresses(recording: &Recording) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge")?;
+    for is_delivered in [true, false] {
+        let of_source = charges.iter().filter(|charge| charge.is_delivered == is_delivered);
+        let addresses: BTreeMap<&str, &Subject> = of_source
+            .filter_map(|charge| Some((text_at(&charge.object, &["customer_email"])?, charge)))
+            .filter(|(text, _)| text.contains('@'))
+            .collect();
+        let masked: Vec<_> = addresses.iter().filter(|(text, _)| is_masked_address(text)).collect();
+        if let Some((_, charge)) = masked.last().filter(|_| are_most(masked.len(), addresses.len())) {
+            let actual = member_text(&charge.object, "customer_email");
+            let actual = format!("{actual}, and {} more masked addresses", masked.len() - 1);
+            return Err(charge.violation("the customer's e-mail address", actual));
+        }
+    }
+    Ok(())
 }
 
 fn judge_status(recording: &Recording) -> CheckResult {
