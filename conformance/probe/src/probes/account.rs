@@ -3,9 +3,10 @@
 use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::stated_mode;
-use conformance_model::recording::{Caller, Exchange, ExchangeOutcome, Purpose, ReceivedResponse};
+use conformance_model::recording::{Caller, Exchange, ExchangeOutcome, List, Purpose, ReceivedResponse};
 use conformance_model::verdict::Stop;
 
+use crate::probes::positions::{LONG_PAGE_SIZE, sized_request};
 use crate::session::Session;
 
 pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
@@ -13,7 +14,7 @@ pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
 /// The number of malformed responses or refusals of one request after which the suite assumes that all fail.
 const FAILURES_MAX: u32 = 3;
 
-/// Requests the account with both keys. An error ends the run: the target is not reachable, or a key is refused.
+/// Requests the account with both keys. An error ends the run: the target is not reachable, or a key is refused on every path.
 pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     for mode in Mode::BOTH {
         let mut exchange = session.send(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
@@ -28,7 +29,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
             session.recording.no_burst = Some("no response was complete".into());
             return Ok(());
         }
-        check_usable(&exchange, mode)?;
+        if let Err(stop) = check_usable(&exchange, mode) {
+            let is_refused = matches!(exchange.status(), Some(401 | 403 | 404));
+            if !(is_refused && serves_list(session, mode).await) {
+                return Err(stop);
+            }
+        }
     }
     if session.recording.account_exchange(Mode::Test).and_then(stated_mode).as_deref()
         != Some(Mode::Test.as_str())
@@ -37,6 +43,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
         session.recording.no_burst = Some("the account does not report test mode for the test key".into());
     }
     Ok(())
+}
+
+/// Requests a list with the key of a mode. If it is served, key and address are correct, and the judge reports that the account
+/// is not served.
+async fn serves_list(session: &mut Session<'_>, mode: Mode) -> bool {
+    let (_, page) = session.read_page(mode, sized_request(List::Events, None, LONG_PAGE_SIZE)).await;
+    page.is_some_and(|page| page.rows().is_some())
 }
 
 /// Returns an error if no probe can use the key of a mode.
