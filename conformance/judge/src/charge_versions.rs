@@ -131,7 +131,7 @@ fn only_changed_field(first: &Value, other: &Value) -> Option<&'static str> {
 
 /// Returns the outermost object of a body that has a code and most of the [`LOCKED_FIELDS`]: the envelope of a single charge
 /// is not specified.
-fn find_charge(body: &Value) -> Option<&Value> {
+pub(crate) fn find_charge(body: &Value) -> Option<&Value> {
     let fields = LOCKED_FIELDS.iter().filter(|name| body.get(**name).is_some()).count();
     if fields * 2 > LOCKED_FIELDS.len() && text_at(body, &["code"]).is_some() {
         return Some(body);
@@ -140,17 +140,17 @@ fn find_charge(body: &Value) -> Option<&Value> {
 }
 
 /// The response to a request of a single charge.
-struct SingleCharge<'a> {
-    mode: Mode,
+pub(crate) struct SingleCharge<'a> {
+    pub(crate) mode: Mode,
     /// The requested id.
     id: &'a str,
     /// The number of the exchange.
-    number: u32,
-    body: Arc<Value>,
+    pub(crate) number: u32,
+    pub(crate) body: Arc<Value>,
 }
 
 /// Returns the single charges that the key of their mode read.
-fn single_charges(recording: &Recording) -> impl Iterator<Item = SingleCharge<'_>> {
+pub(crate) fn single_charges(recording: &Recording) -> impl Iterator<Item = SingleCharge<'_>> {
     recording.exchanges.iter().filter_map(|exchange| {
         let (Purpose::Object { kind: ObjectKind::Charge, id, side: Side::Own, .. }, Caller::Own(mode)) =
             (&exchange.purpose, exchange.caller)

@@ -29,9 +29,10 @@ const DELIVERIES_AND_OBJECTS: &[Group] = &[Group::Webhooks, Group::Objects];
 pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.fields", NEEDS, |recording| {
         let outcome = judge_charges(recording, missing_field)?;
-        exchanged_values::check(recording, "charge", &OWN_TEXT_FIELDS).map(|()| outcome)
+        exchanged_values::check(recording, "charge", &OWN_TEXT_FIELDS)?;
+        exchanged_values::check_notation(recording).map(|()| outcome)
     })
-    .with_optional_probes(DELIVERIES),
+    .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.amounts", NEEDS, |recording| {
         let outcome = judge_charges(recording, invalid_amount)?;
         check_amounts_of_paid_charges(recording).map(|()| outcome)

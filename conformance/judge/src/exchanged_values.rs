@@ -1,7 +1,8 @@
-//! Values of one object that are shown at another one, as by a join with the wrong key.
+//! Values of one object that are shown at another one, as by a join with the wrong key; and texts in another notation, such as
+//! HTML.
 //!
 //! The formats of list items are not specified, and an owner may edit an object. But a value that only one object has in one
-//! source cannot be the value of another object in another source.
+//! source cannot be the value of another object in another source, and few edits change the notation of a text only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +10,14 @@ use serde_json::Value;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::text_at;
-use conformance_model::recording::{List, Recording};
+use conformance_model::recording::{List, Recording, shorten};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{FAULTY_OBJECTS_MIN, LISTED_KINDS};
+use crate::charge_versions::{find_charge, single_charges};
+use crate::diff::{FAULTY_OBJECTS_MIN, LISTED_KINDS, are_most};
 use crate::evidence::readable_pages;
-use crate::subjects::subjects;
+use crate::subjects::{Subject, subjects};
+use crate::webhooks::{is_rewritten, unescape};
 
 /// A source of objects.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,4 +102,115 @@ fn exchanged_values<'v>(
         .filter(has_values_of_others)
         .filter_map(|(key, shown)| Some((key, shown.first()?)))
         .collect()
+}
+
+/// The fields of a charge that contain texts of its owner or customer.
+const TEXT_FIELDS: [&str; 4] = ["description", "customer_email", "metadata", "payment_link"];
+/// The characters that have references in HTML.
+const HTML_CHARACTERS: [char; 5] = ['<', '>', '&', '"', '\''];
+
+/// A charge in a list or alone, with its mode and the number of its exchange.
+type ChargeCopy<'v> = (Mode, &'v Value, u32);
+
+/// The value of a charge in events, and a copy in another notation with the number of its exchange, if there is one.
+type ComparedValue<'v> = (&'v Value, Option<(&'v Value, u32)>);
+
+/// Checks that the texts of charges in lists, and of single charges, have the notation that all events show: not escaped, not in
+/// another case or encoding. Only texts with special characters may show a fault, so these are also compared by themselves.
+pub(super) fn check_notation(recording: &Recording) -> Result<(), CheckError> {
+    let found = subjects(recording, "charge")?;
+    let views = readable_pages(recording);
+    let lists = views.iter().filter(|view| view.request.list == List::Charges);
+    let listed: Vec<ChargeCopy<'_>> =
+        lists.flat_map(|view| view.rows().iter().map(|row| (view.mode, row, view.number()))).collect();
+    let single: Vec<_> = single_charges(recording).collect();
+    let single: Vec<ChargeCopy<'_>> = single
+        .iter()
+        .filter_map(|single| Some((single.mode, find_charge(&single.body)?, single.number)))
+        .collect();
+    for name in TEXT_FIELDS {
+        let in_events = values_in_events(&found, name);
+        check_notation_of(&listed, &in_events, name)?;
+        check_notation_of(&single, &in_events, name)?;
+    }
+    Ok(())
+}
+
+/// Returns the value of a field in the events of each charge. `None` if the events show different values.
+fn values_in_events<'s>(found: &'s [Subject], name: &str) -> BTreeMap<(Mode, &'s str), Option<&'s Value>> {
+    let mut values: BTreeMap<_, Option<&Value>> = BTreeMap::new();
+    for subject in found.iter().filter(|subject| !subject.is_delivered) {
+        if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
+            let value = subject.object.get(name);
+            let known = values.entry((mode, code)).or_insert(value);
+            *known = known.filter(|known| Some(*known) == value);
+        }
+    }
+    values
+}
+
+/// Checks one field in one source of charges.
+fn check_notation_of(
+    copies: &[ChargeCopy<'_>],
+    in_events: &BTreeMap<(Mode, &str), Option<&Value>>,
+    name: &str,
+) -> Result<(), CheckError> {
+    let mut compared: BTreeMap<(Mode, &str), ComparedValue<'_>> = BTreeMap::new();
+    for (mode, charge, number) in copies {
+        let Some(code) = text_at(charge, &["code"]) else { continue };
+        let (Some(value), Some(Some(shown))) = (charge.get(name), in_events.get(&(*mode, code))) else {
+            continue;
+        };
+        let (_, altered) = compared.entry((*mode, code)).or_insert((shown, None));
+        if has_other_notation(value, shown) {
+            *altered = Some((value, *number));
+        }
+    }
+    let groups: [fn(&str) -> bool; 3] =
+        [|_| true, |text| text.contains(HTML_CHARACTERS), |text| !text.is_ascii()];
+    for is_in_group in groups {
+        let of_group: Vec<_> =
+            compared.iter().filter(|(_, (shown, _))| texts(shown).any(is_in_group)).collect();
+        let altered: Vec<_> =
+            of_group.iter().filter_map(|(key, (shown, altered))| Some((key, shown, (*altered)?))).collect();
+        if let Some(((_, code), shown, (value, number))) =
+            altered.last().filter(|_| are_most(altered.len(), of_group.len()))
+        {
+            let [shown, value] = [*shown, value].map(|value| shorten(&value.to_string()));
+            let expected = format!("{name} {shown} of charge {code}, as in its events");
+            let actual = format!("{value}, and another notation in {} more charges", altered.len() - 1);
+            return Err(CheckError::violation(*number, expected, actual));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the text of a string, or the texts in an object.
+fn texts(value: &Value) -> impl Iterator<Item = &str> {
+    let members = value.as_object().into_iter().flat_map(|members| members.values());
+    std::iter::once(value).chain(members).filter_map(Value::as_str)
+}
+
+/// Returns `true` if two different values, or two values of one key in two objects, are one text in two notations.
+fn has_other_notation(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(one), Value::String(other)) => {
+            let (one_letters, other_letters) = (letters(one), letters(other));
+            one != other && one_letters == other_letters && !one_letters.is_empty()
+        }
+        (Value::Object(one), Value::Object(other)) => one.iter().any(|(key, value)| {
+            other.get(key).is_some_and(|other| match (value, other) {
+                (Value::String(_), Value::String(_)) => has_other_notation(value, other),
+                _ => is_rewritten(value, other),
+            })
+        }),
+        _ => false,
+    }
+}
+
+/// Returns the letters and digits of a text, without HTML, in lower case. Other letters than those of ASCII differ between
+/// encodings.
+fn letters(text: &str) -> String {
+    let plain = unescape(&unescape(text));
+    plain.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
 }

@@ -133,7 +133,7 @@ fn have_other_keys(one: &Map<String, Value>, other: &Map<String, Value>) -> bool
 
 /// Returns `true` if one of two values is the other one in another notation, such as `"007"` and `7`, `true` and `"1"`, or
 /// `"Tea"` and `"TEA"`. The owner may replace a value by another one. A number may be written as a string.
-fn is_rewritten(one: &Value, other: &Value) -> bool {
+pub(crate) fn is_rewritten(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::String(text), Value::Number(number)) | (Value::Number(number), Value::String(text)) => {
             number.to_string() != *text
@@ -164,7 +164,7 @@ fn is_escaped(one: &Value, other: &Value) -> bool {
 }
 
 /// Replaces the character references of HTML that libraries use for special characters.
-fn unescape(text: &str) -> String {
+pub(crate) fn unescape(text: &str) -> String {
     const REFERENCES: [(&str, &str); 8] = [
         ("&lt;", "<"),
         ("&gt;", ">"),

@@ -11,6 +11,7 @@ mod silence;
 
 pub(super) use api_consistency::CHECKS as API_CONSISTENCY;
 pub(super) use clock::CHECKS as CLOCK;
+pub(super) use delivered_copies::{is_rewritten, unescape};
 pub(super) use envelope::CHECKS as ENVELOPE;
 pub(super) use routing::CHECKS as ROUTING;
 pub(super) use signature::CHECKS as SIGNATURE;
