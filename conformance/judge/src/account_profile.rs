@@ -11,11 +11,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::reading::account_meta;
+use conformance_model::reading::{account_meta, text_at};
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::missing_response;
+use crate::diff::are_most;
+use crate::parsed_deliveries::member_text;
+use crate::subjects::{Subject, subjects};
 
 /// A fact about an account, and the members that may state it.
 struct AccountFact {
@@ -139,6 +142,62 @@ pub(super) fn check_accepted_assets_are_stable(recording: &Recording, mode: Mode
         let text = assets.into_iter().collect::<Vec<_>>().join(",");
         [("meta.accepted_assets".to_owned(), text)].into()
     })
+}
+
+/// Checks that the assets of the charges of a mode are codes. They are names, such as `Bitcoin`, if most look like names, the
+/// accepted assets look like codes, and no charge has one of these.
+pub(super) fn check_asset_codes(recording: &Recording) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge")?;
+    for mode in Mode::BOTH {
+        let Some(accepted) = accepted_codes(recording, mode) else { continue };
+        let of_mode = charges.iter().filter(|charge| charge.mode == Some(mode));
+        let assets: BTreeMap<&str, (&str, &Subject)> = of_mode
+            .filter_map(|charge| {
+                let [code, asset] = ["code", "asset"].map(|name| text_at(&charge.object, &[name]));
+                Some((code?, (asset?, charge)))
+            })
+            .collect();
+        let is_any_accepted =
+            assets.values().any(|(asset, _)| accepted.contains(&asset.to_ascii_uppercase()));
+        let named: Vec<_> = assets.values().filter(|(asset, _)| is_coin_name(asset)).collect();
+        if let Some((_, charge)) =
+            named.last().filter(|_| !is_any_accepted && are_most(named.len(), assets.len()))
+        {
+            let codes = accepted.into_iter().collect::<Vec<_>>().join(", ");
+            let actual = format!(
+                "{}, and no accepted asset in {} more charges",
+                member_text(&charge.object, "asset"),
+                assets.len() - 1
+            );
+            return Err(
+                charge.violation(format!("a coin code as asset, such as the accepted {codes}"), actual)
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns the accepted assets that the account of a mode stated, if all look like codes: strings, or objects with a `code`.
+fn accepted_codes(recording: &Recording, mode: Mode) -> Option<BTreeSet<String>> {
+    let mut codes = BTreeSet::new();
+    for (_, body) in account_reads(recording, mode) {
+        let assets = account_meta(&body).and_then(|meta| meta.get("accepted_assets")?.as_array());
+        for asset in assets.into_iter().flatten() {
+            codes.insert(asset.as_str().or_else(|| text_at(asset, &["code"]))?.to_owned());
+        }
+    }
+    let is_code_byte = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    let are_codes = codes.iter().all(|code| !code.is_empty() && code.bytes().all(is_code_byte));
+    (are_codes && !codes.is_empty()).then_some(codes)
+}
+
+/// Returns `true` for a text like `Bitcoin` or `USD Coin`, but not for a code in upper or lower case, such as `btc`.
+fn is_coin_name(text: &str) -> bool {
+    const LOWER_CASE_MIN: usize = 3;
+    let mut words = text.split(|letter: char| !letter.is_ascii_lowercase());
+    text.trim().contains(' ')
+        || text.contains(|letter: char| letter.is_ascii_uppercase())
+            && words.any(|word| word.len() >= LOWER_CASE_MIN)
 }
 
 /// Checks that no value of the account of one key alternates: changes back to an earlier value [`RETURNS_MIN`] times or more,

@@ -9,6 +9,7 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{ObjectKind, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
+use crate::account_profile::check_asset_codes;
 use crate::charge_versions::{
     check_amounts_of_paid_charges, check_locked_rate, check_received_amounts, check_single_charges,
     check_single_objects, check_times_of_payment, check_unpaid,
@@ -60,8 +61,11 @@ pub(super) const CHECKS: &[Check] = &[
     })
     .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
-    Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
-        .with_optional_probes(DELIVERIES),
+    Check::new("charges.asset", NEEDS, |recording| {
+        let outcome = judge_string(recording, "asset")?;
+        check_asset_codes(recording).map(|()| outcome)
+    })
+    .with_optional_probes(DELIVERIES),
     Check::new("charges.customer_email", NEEDS, |recording| {
         let outcome = judge_nullable_string(recording, "customer_email")?;
         check_email_addresses(recording).map(|()| outcome)

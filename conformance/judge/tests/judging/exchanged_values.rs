@@ -1,6 +1,6 @@
 //! Values of one object that are shown at another one.
 
-use conformance_model::recording::{List, PageRequest, Recording, Side};
+use conformance_model::recording::{List, PageRequest, Purpose, Recording, Side};
 use serde_json::{Value, json};
 
 use super::{TEST, charge_purpose, check, events_request, exchange, page, recording};
@@ -109,4 +109,32 @@ fn single_charges_do_not_show_texts_in_another_notation() {
         }
         check(&read, "charges.fields", expected);
     }
+}
+
+#[test]
+fn an_asset_is_a_code() {
+    let bitcoin = (json!(["BTC", "USDC_BASE"]), "Bitcoin");
+    for ((accepted, asset), expected) in [
+        (bitcoin.clone(), "fail"),
+        ((json!([{ "code": "BTC", "name": "Bitcoin" }]), "USD Coin"), "fail"),
+        ((json!(["BTC"]), "btc"), "pass"),
+        // No longer accepted.
+        ((json!(["BTC"]), "LTC"), "pass"),
+        ((json!(["ETH"]), "wBTC"), "pass"),
+        ((json!(["Bitcoin"]), "Bitcoin"), "pass"),
+        ((json!(["Litecoin"]), "Bitcoin"), "pass"),
+        ((json!([]), "Bitcoin"), "pass"),
+        ((json!([{ "symbol": "BTC" }]), "Bitcoin"), "pass"),
+    ] {
+        let mut read = listed("asset", &|_| [json!(asset), json!(asset)]);
+        let body = json!({ "data": {}, "meta": { "mode": "test", "accepted_assets": accepted } });
+        read.exchanges.push(exchange(TEST, Purpose::Account, "/v1/account", 200, &body));
+        check(&read, "charges.asset", expected);
+    }
+    // The asset of one charge is a code.
+    let (accepted, name) = bitcoin;
+    let mut read = listed("asset", &|index| [json!(if index == 0 { "BTC" } else { name }), json!(name)]);
+    let body = json!({ "data": {}, "meta": { "mode": "test", "accepted_assets": accepted } });
+    read.exchanges.push(exchange(TEST, Purpose::Account, "/v1/account", 200, &body));
+    check(&read, "charges.asset", "pass");
 }
