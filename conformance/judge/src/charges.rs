@@ -15,6 +15,7 @@ use crate::charge_versions::{
     check_single_objects, check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
+use crate::diff::are_most;
 use crate::exchanged_values;
 use crate::object_history::check_paid_at;
 use crate::parsed_deliveries::{
@@ -68,7 +69,8 @@ pub(super) const CHECKS: &[Check] = &[
     .with_optional_probes(DELIVERIES),
     Check::new("charges.customer_email", NEEDS, |recording| {
         let outcome = judge_nullable_string(recording, "customer_email")?;
-        check_email_addresses(recording).map(|()| outcome)
+        check_email_addresses(recording)?;
+        check_unmasked_addresses(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES),
     Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
@@ -228,6 +230,30 @@ fn check_email_addresses(recording: &Recording) -> Result<(), CheckError> {
             Err(charge.violation("an e-mail address", member_text(&charge.object, "customer_email")))
         }
     }
+}
+
+/// Returns `true` for an address in which characters are replaced, as in `l***@example.net`.
+fn is_masked_address(text: &str) -> bool {
+    text.contains('@') && ["**", "••", "…"].into_iter().any(|mask| text.contains(mask))
+}
+
+/// Checks that most addresses are not masked, neither in deliveries nor in events.
+fn check_unmasked_addresses(recording: &Recording) -> Result<(), CheckError> {
+    let charges = subjects(recording, "charge")?;
+    for is_delivered in [true, false] {
+        let of_source = charges.iter().filter(|charge| charge.is_delivered == is_delivered);
+        let addresses: BTreeMap<&str, &Subject> = of_source
+            .filter_map(|charge| Some((text_at(&charge.object, &["customer_email"])?, charge)))
+            .filter(|(text, _)| text.contains('@'))
+            .collect();
+        let masked: Vec<_> = addresses.iter().filter(|(text, _)| is_masked_address(text)).collect();
+        if let Some((_, charge)) = masked.last().filter(|_| are_most(masked.len(), addresses.len())) {
+            let actual = member_text(&charge.object, "customer_email");
+            let actual = format!("{actual}, and {} more masked addresses", masked.len() - 1);
+            return Err(charge.violation("the customer's e-mail address", actual));
+        }
+    }
+    Ok(())
 }
 
 fn judge_status(recording: &Recording) -> CheckResult {

@@ -226,6 +226,12 @@ fn an_email_address_has_an_at_sign() {
         (&|index| format!("Ann {index}"), "fail"),
         (&|index| "*".repeat(index + 1), "pass"),
         (&|index| format!("Ann {}", index.min(1)), "pass"),
+        (&|index| format!("{index}***@shop.example"), "fail"),
+        (&|index| format!("{index}•••@shop.example"), "fail"),
+        (&|index| format!("{index}*@shop.example"), "pass"),
+        // One or two masked addresses.
+        (&|index| format!("{}***@shop.example", index.min(1)), "pass"),
+        (&|index| format!("{index}{}@shop.example", if index < 2 { "***" } else { "" }), "pass"),
     ] {
         check(&charges(email), "charges.customer_email", expected);
     }
