@@ -10,19 +10,20 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::{
     Page, cache_evidence, events_after_deliveries, listed_events, single_event, text_at,
 };
-use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use super::clock::{check_between, check_not_before_events, created_at};
-use super::delivered_copies::{DeliveredEvent, check_copies, check_no_payment_time};
+use super::delivered_copies::{DeliveredEvent, check_copies, check_lasting_statuses, check_no_payment_time};
 use super::objects::check_zone;
 use super::signature::signed_at;
 use crate::check::Check;
 use crate::diff::{
-    IMMUTABLE_FIELDS, LIST_DELAY_MAX, contradict_as_written, contradict_unless_rounded, first_contradiction,
+    IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, contradict_as_written, contradict_unless_rounded,
+    first_contradiction,
 };
-use crate::evidence::recorded_at;
+use crate::evidence::{PageView, readable_pages, recorded_at};
 use crate::object_history::CHARGE_END_TYPES;
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries,
@@ -74,6 +75,13 @@ impl<'a> ApiEvents<'a> {
         single.or_else(|| self.listed_events[&key_mode].get(id).cloned())
     }
 
+    /// Returns `true` if no listed event of the charge or invoice of an event is newer.
+    fn is_newest(&self, event: &Value, member: &str, mode: Mode) -> bool {
+        let code = |event: &Value| text_at(event, &[member, "code"]).map(str::to_owned);
+        let mut of_object = self.listed_events[&mode].values().filter(|other| code(other) == code(event));
+        of_object.all(|other| other["id"] == event["id"] || recorded_at(other) < recorded_at(event))
+    }
+
     /// Returns the member and field of the first value in a delivered object (`sent`) that differs in the API, with the
     /// value in the API. Each change of a charge is recorded as an event, so the received amount must be equal if this
     /// event is the newest listed one of the charge and shows the same status.
@@ -83,15 +91,9 @@ impl<'a> ApiEvents<'a> {
         sent: &Value,
         mode: Mode,
     ) -> Option<(&'static str, &'static str, String)> {
-        let charge_code = |row: &Value| text_at(row, &["charge", "code"]).map(str::to_owned);
-        let is_newest_of_charge = |row: &Value| {
-            let mut of_charge =
-                self.listed_events[&mode].values().filter(|other| charge_code(other) == charge_code(row));
-            of_charge.all(|other| other["id"] == row["id"] || recorded_at(other) < recorded_at(row))
-        };
         let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
         let listed = text_at(event, &["id"]).and_then(|id| self.listed_events[&mode].get(id));
-        let listed = listed.filter(|row| is_newest_of_charge(row) && is_same_state(row));
+        let listed = listed.filter(|row| self.is_newest(row, "charge", mode) && is_same_state(row));
         let contradicts =
             if self.recording.exact_amounts { contradict_unless_rounded } else { contradict_as_written };
         let compared = [(Some(event), IMMUTABLE_FIELDS), (listed, RECEIVED)];
@@ -228,6 +230,7 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     }
     let delivered_events = delivered_events(&received, &api);
     check_copies(&delivered_events)?;
+    check_statuses(recording, &api, &delivered_events)?;
     check_unpaid_charges(&received, &api, &delivered_events)?;
     match confirmed {
         0 => Err(CheckError::unjudged(
@@ -236,6 +239,31 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
         )),
         count => Ok(CheckOutcome::HoldsWith(format!("{count} deliveries name events that the API shows"))),
     }
+}
+
+/// Checks with [`check_lasting_statuses`] the deliveries of events that are the newest of their objects.
+fn check_statuses(
+    recording: &Recording,
+    api: &ApiEvents<'_>,
+    delivered_events: &[DeliveredEvent<'_>],
+) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    let mut statuses = BTreeSet::new();
+    for (list, member) in LISTED_KINDS {
+        let in_events = views.iter().filter(|view| view.request.list == List::Events);
+        let in_events =
+            in_events.flat_map(PageView::rows).filter_map(|row| text_at(row, &[member, "status"]));
+        let listed = views.iter().filter(|view| view.request.list == list);
+        let listed = listed.flat_map(PageView::rows).filter_map(|row| text_at(row, &["status"]));
+        let in_api = delivered_events.iter().filter_map(|(_, event)| text_at(event, &[member, "status"]));
+        statuses.extend(in_events.chain(listed).chain(in_api).map(|status| (member, status.to_lowercase())));
+    }
+    let is_newest = |(parsed, event): &&DeliveredEvent<'_>| {
+        let member = parsed.event_type().and_then(|kind| kind.split('.').next());
+        member.zip(parsed.mode()).is_some_and(|(member, mode)| api.is_newest(event, member, mode))
+    };
+    let newest: Vec<_> = delivered_events.iter().filter(is_newest).cloned().collect();
+    check_lasting_statuses(&newest, &statuses)
 }
 
 /// Checks with [`check_no_payment_time`] the deliveries that arrived some time before the list of events was read.

@@ -10,7 +10,7 @@ use conformance_model::recording::shorten;
 use conformance_model::verdict::CheckError;
 
 use crate::charge_versions::is_paid_once;
-use crate::diff::{FAULTY_OBJECTS_MIN, are_most, is_other_time};
+use crate::diff::{FAULTY_OBJECTS_MIN, are_most, contradict, is_nonzero, is_other_time};
 use crate::parsed_deliveries::ParsedDelivery;
 
 /// A delivery, with its event in the API.
@@ -48,9 +48,80 @@ pub(super) fn check_copies(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckErro
     let settled: Vec<_> =
         pairs.iter().filter(|(parsed, _)| parsed.event_type() == Some("invoice.paid")).cloned().collect();
     check_altered(&settled, "invoice", "charges", have_other_charges)?;
+    for (member, name) in FIAT_AMOUNTS {
+        check_cut_amounts(pairs, member, name)?;
+    }
     check_addresses(pairs)?;
     SHOWN_FIELDS.into_iter().try_for_each(|(member, name, min)| check_shown(pairs, member, name, min))?;
     check_payment_times(pairs)
+}
+
+/// The amounts in a fiat currency.
+const FIAT_AMOUNTS: [(&str, &str); 2] = [("invoice", "amount"), ("charge", "fiat_amount")];
+
+/// Checks one amount in a fiat currency, which most deliveries must not round. The API must show it with two decimals, and not
+/// as a whole number.
+fn check_cut_amounts(pairs: &[DeliveredEvent<'_>], member: &str, name: &str) -> Result<(), CheckError> {
+    let has_cents = |amount: &str| {
+        let decimals = amount.split_once('.').map(|(_, decimals)| decimals);
+        decimals.is_some_and(|decimals| decimals.len() == 2 && is_nonzero(decimals))
+    };
+    let amounts: BTreeMap<&str, _> = pairs
+        .iter()
+        .filter_map(|pair| {
+            let [delivered, in_api] = objects(pair, member)?;
+            let code = text_at(delivered, &["code"])?;
+            let (delivered, in_api) = (delivered.get(name)?, in_api.get(name)?);
+            in_api.as_str().is_some_and(has_cents).then_some((code, (pair.0, delivered, in_api)))
+        })
+        .collect();
+    let cut: Vec<_> =
+        amounts.iter().filter(|(_, (_, delivered, in_api))| contradict(delivered, in_api)).collect();
+    match cut.last().filter(|_| are_most(cut.len(), amounts.len())) {
+        None => Ok(()),
+        Some((code, (parsed, delivered, in_api))) => Err(parsed.violation(
+            format!("{name} {in_api} of {member} {code}, as in the API"),
+            format!("{name} {delivered}, and other amounts in {} more {member}s", cut.len() - 1),
+        )),
+    }
+}
+
+/// The event types after which the status of an object changes only with another event.
+const LASTING_TYPES: [&str; 6] =
+    ["invoice.paid", "invoice.voided", "charge.paid", "charge.expired", "charge.canceled", "charge.refunded"];
+
+/// Checks that most deliveries of a lasting event show a status of the API.
+///
+/// `pairs`: the deliveries of events that are the newest of their objects. `statuses`: the statuses of all objects in the API, in
+/// lower case, each with `charge` or `invoice`. A delivery may show an earlier status, but none that the API shows of no object.
+pub(super) fn check_lasting_statuses(
+    pairs: &[DeliveredEvent<'_>],
+    statuses: &BTreeSet<(&str, String)>,
+) -> Result<(), CheckError> {
+    for kind in LASTING_TYPES {
+        let member = kind.split('.').next().unwrap_or_default();
+        let of_kind = pairs.iter().filter(|(parsed, _)| parsed.event_type() == Some(kind));
+        let shown: BTreeMap<&str, _> = of_kind
+            .filter_map(|pair| {
+                let [delivered, in_api] = objects(pair, member)?;
+                let [status, expected] = [delivered, in_api].map(|object| text_at(object, &["status"]));
+                Some((text_at(delivered, &["code"])?, (pair.0, status?, expected?)))
+            })
+            .collect();
+        let unknown: Vec<_> = shown
+            .iter()
+            .filter(|(_, (_, status, _))| !statuses.contains(&(member, status.to_lowercase())))
+            .collect();
+        if let Some((code, (parsed, status, expected))) =
+            unknown.last().filter(|_| are_most(unknown.len(), shown.len()))
+        {
+            return Err(parsed.violation(
+                format!("status {expected} of {member} {code}, as in the API"),
+                format!("status {status}, which the API shows of no {member}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the delivered object and the object in the API.

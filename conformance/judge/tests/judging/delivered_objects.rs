@@ -126,6 +126,37 @@ fn a_delivered_invoice_agrees_with_the_api() {
 }
 
 #[test]
+fn a_delivery_has_a_status_of_the_api() {
+    let statuses = || [json!("settled"), json!("paid")];
+    check_copies("invoice.paid", "status", statuses(), 3, "fail");
+    check_copies("invoice.paid", "status", statuses(), 2, "pass");
+    check_copies("invoice.paid", "status", [json!("paid"), json!("paid")], 3, "pass");
+    check_copies("charge.canceled", "status", [json!("aborted"), json!("canceled")], 3, "fail");
+    // The status changes without an event.
+    check_copies("invoice.sent", "status", [json!("sending"), json!("sent")], 3, "pass");
+    // Another invoice has this status.
+    let invoice = |number: usize, status: &str| json!({ "code": format!("in{number}"), "status": status });
+    let pair =
+        |number: usize, [delivered, in_api]: [&str; 2]| (invoice(number, delivered), invoice(number, in_api));
+    let mut pairs: Vec<_> = (0..3).map(|number| pair(number, ["settled", "paid"])).collect();
+    check(&with_copies("invoice.paid", &pairs), "webhooks.event_id", "fail");
+    pairs.push(pair(3, ["settled", "settled"]));
+    check(&with_copies("invoice.paid", &pairs), "webhooks.event_id", "pass");
+}
+
+#[test]
+fn a_delivery_does_not_cut_amounts() {
+    let amounts = || [json!("84.00"), json!("84.78")];
+    check_copies("invoice.paid", "amount", amounts(), 3, "fail");
+    check_copies("invoice.paid", "amount", amounts(), 2, "pass");
+    check_copies("invoice.sent", "amount", [json!("84"), json!("84.78")], 3, "fail");
+    check_copies("charge.paid", "fiat_amount", amounts(), 3, "fail");
+    check_copies("invoice.paid", "amount", [json!("84.780"), json!("84.78")], 3, "pass");
+    check_copies("invoice.paid", "amount", [json!("84.78"), json!("84.7812")], 3, "pass");
+    check_copies("charge.paid", "asset_amount", [json!("0.50"), json!("0.5012")], 3, "pass");
+}
+
+#[test]
 fn a_delivered_invoice_has_its_own_page() {
     let invoice = |number: usize, page: usize| json!({ "code": format!("in{number}"), "hosted_url": format!("https://pay.example/{page}") });
     let deliveries = |pages: [usize; 3], pages_in_api: [usize; 3]| {
