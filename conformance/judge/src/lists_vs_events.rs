@@ -29,7 +29,7 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("lists.complete", NEEDS, judge_complete),
-    Check::new("events.recorded", NEEDS, judge_recorded),
+    Check::new("events.recorded", NEEDS, judge_recorded).with_optional_probes(&[Group::Webhooks]),
 ];
 
 fn paid_at(row: &Value) -> Option<OffsetDateTime> {

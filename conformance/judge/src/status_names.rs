@@ -11,13 +11,16 @@ use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
 use conformance_model::catalogue::EVENT_TYPES;
-use conformance_model::reading::text_at;
+use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::LISTED_KINDS;
+use crate::diff::{LISTED_KINDS, are_most};
 use crate::evidence::{PageView, readable_pages, recorded_at, response_date};
-use crate::object_history::{EVENT_DELAY_MAX, ListedEvent, ObjectHistory, recent_histories};
+use crate::object_history::{
+    EVENT_DELAY_MAX, ListedEvent, ObjectHistory, complete_histories, recent_histories,
+};
+use crate::parsed_deliveries::{ParsedDelivery, received_deliveries};
 
 /// The fewest objects that show a fault. The status of a single one may have changed at the same moment.
 const OBJECTS_MIN: usize = 2;
@@ -43,7 +46,8 @@ pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let histories = recent_histories(&views);
     check_types(&histories)?;
-    check_missing_events(&views, &histories)
+    check_missing_events(&views, &histories)?;
+    check_delivered_charges(recording, &views)
 }
 
 /// Checks for each of the [`END_TYPES`] that its events do not show objects whose status is named after another lasting type.
@@ -87,13 +91,7 @@ fn is_lasting_type(kind: &str) -> bool {
 /// counts if all its events are known, and are so old, or the list of events so new, that no event is still to be listed.
 fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     for (list, member) in LISTED_KINDS {
-        // The object of such an event is unknown.
-        let lacks_code = |row: &Value| {
-            let kind = text_at(row, &["type"]).unwrap_or_default();
-            kind.starts_with(member) && text_at(row, &[member, "code"]).is_none()
-        };
-        let events = views.iter().filter(|view| view.request.list == List::Events);
-        if events.flat_map(PageView::rows).any(lacks_code) {
+        if has_event_without_code(views, member) {
             continue;
         }
         let of_kind = histories.iter().filter(|history| history.is_kind(member));
@@ -130,6 +128,83 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
     Ok(())
 }
 
+/// A delivery of an invoice, and its charge that has no event of its status.
+type MissingEvent<'a> = (&'a ParsedDelivery<'a>, &'a Value);
+
+/// Checks that the charges of delivered invoices whose status is named after an event type have an event of this type. A charge
+/// counts if a list of events was read later that contains its creation and, as the delivery, shows that no event is still to
+/// be listed.
+fn check_delivered_charges(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
+    let Ok(received) = received_deliveries(recording) else { return Ok(()) };
+    let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
+    if has_event_without_code(views, "charge") {
+        return Ok(());
+    }
+    let histories = complete_histories(views);
+    let by_code: BTreeMap<_, _> = histories
+        .iter()
+        .filter(|history| history.is_kind("charge"))
+        .map(|history| ((history.mode, history.code()), history))
+        .collect();
+    let delivered: BTreeSet<_> = received
+        .readable_deliveries()
+        .filter_map(|parsed| Some((parsed.event_type()?, parsed.text(&["data", "charge", "code"])?)))
+        .collect();
+    let mut kinds: BTreeMap<&str, BTreeMap<&str, Option<MissingEvent<'_>>>> = BTreeMap::new();
+    for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
+        let charges = parsed.body.as_ref().map(|body| &body["data"]["invoice"]["charges"]);
+        let is_old = listed_at.saturating_sub(parsed.delivery.arrived) > RECORDED_TOGETHER_MAX;
+        let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
+        for charge in charges.and_then(Value::as_array).into_iter().flatten().filter(|_| is_old) {
+            let (Some(code), Some(mode)) = (text_at(charge, &["code"]), parsed.mode()) else { continue };
+            let Some(history) = by_code.get(&(mode, code)) else { continue };
+            let named = text_at(charge, &["status"]).and_then(|status| named_type("charge", status));
+            let Some(named) = named.filter(|kind| *kind != "charge.expired") else { continue };
+            let is_list_later = newest_of_read(views, history)
+                .zip(created_at)
+                .is_some_and(|(newest, created_at)| newest - created_at > RECORDED_TOGETHER_MAX);
+            if is_list_later {
+                // A delivered event that is not listed may be the missing one.
+                let is_listed =
+                    |(kind, other): &(&str, &str)| *other != code || history.of_type(kind).next().is_some();
+                let missing =
+                    missing_type("charge", charge, history).filter(|_| delivered.iter().all(is_listed));
+                kinds.entry(named).or_default().insert(code, missing.map(|_| (parsed, charge)));
+            }
+        }
+    }
+    for (kind, charges) in kinds {
+        let missing: Vec<_> = charges.values().flatten().collect();
+        if let Some((parsed, charge)) = missing.last().filter(|_| are_most(missing.len(), charges.len())) {
+            let [code, status] = ["code", "status"].map(|name| &charge[name]);
+            return Err(parsed.violation(
+                format!("the event {kind} of charge {code}, which is delivered as {status}"),
+                format!("no such event, nor of {} more charges", missing.len() - 1),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns `true` if a listed event of a kind of object lacks the code of its object, which is then unknown.
+fn has_event_without_code(views: &[PageView<'_>], member: &str) -> bool {
+    let lacks_code = |row: &Value| {
+        let kind = text_at(row, &["type"]).unwrap_or_default();
+        kind.starts_with(member) && text_at(row, &[member, "code"]).is_none()
+    };
+    let events = views.iter().filter(|view| view.request.list == List::Events);
+    events.flat_map(PageView::rows).any(lacks_code)
+}
+
+/// Returns the time of the newest event in the read of the list that contains a history.
+fn newest_of_read(views: &[PageView<'_>], history: &ObjectHistory<'_>) -> Option<OffsetDateTime> {
+    let events = views
+        .iter()
+        .filter(|view| view.mode == history.mode && view.request.list == List::Events)
+        .filter(|view| history.events().iter().any(|event| event.number == view.number()));
+    events.flat_map(PageView::rows).filter_map(recorded_at).max()
+}
+
 /// Returns `true` if all events of an object are so old that a later one would be recorded by now, even by a job.
 fn has_old_events(history: &ObjectHistory<'_>, now: Option<OffsetDateTime>) -> bool {
     let newest = history.events().iter().filter_map(|event| recorded_at(event.row)).max();
@@ -140,13 +215,11 @@ fn has_old_events(history: &ObjectHistory<'_>, now: Option<OffsetDateTime>) -> b
 /// [`RECORDED_TOGETHER_MAX`] after a page was read. Returns `false` if the page has the date of a slow clock, before an event
 /// that was listed earlier.
 fn shows_later_events(views: &[PageView<'_>], view: &PageView<'_>, history: &ObjectHistory<'_>) -> bool {
-    let newest = |is_wanted: &dyn Fn(&PageView<'_>) -> bool| {
-        let events =
-            views.iter().filter(|other| other.mode == view.mode && other.request.list == List::Events);
-        events.filter(|other| is_wanted(other)).flat_map(PageView::rows).filter_map(recorded_at).max()
-    };
-    let earlier = newest(&|other| other.number() < view.number());
-    let later = newest(&|other| history.events().iter().any(|event| event.number == other.number()));
+    let earlier = views.iter().filter(|other| {
+        other.mode == view.mode && other.request.list == List::Events && other.number() < view.number()
+    });
+    let earlier = earlier.flat_map(PageView::rows).filter_map(recorded_at).max();
+    let later = newest_of_read(views, history);
     let Some(((earlier, later), date)) = earlier.zip(later).zip(response_date(view.exchange)) else {
         return false;
     };

@@ -1,8 +1,11 @@
 //! Statuses that are named after an event type, and the types of the object's events.
 
-use conformance_model::recording::{ExchangeOutcome, List, PageRequest};
+use std::time::Duration;
+
+use conformance_model::recording::{ExchangeOutcome, List, PageRequest, Recording};
 use serde_json::{Value, json};
 
+use super::deliveries::{delivery, recording_of};
 use super::{check, events_request, page, recording};
 
 fn event(member: &str, code: &str, kind: &str, status: &str, minute: u32) -> Value {
@@ -119,4 +122,52 @@ fn check_listed_recently(newest: &str, expected: &str) {
 fn a_recent_status_has_its_event_if_the_events_are_not_late() {
     check_listed_recently("2026-02-01T10:30:20Z", "fail");
     check_listed_recently("2026-02-01T10:30:05Z", "not applicable");
+}
+
+/// Returns a recording of the deliveries of `count` voided invoices, each with a charge that has this status and with a paid one,
+/// and of a list of events that was read after `waited` seconds. The first charges have no other event than their creation, or
+/// one of the type `kind`.
+fn voided_invoices(count: usize, status: &str, kind: Option<&str>, waited: u64) -> Recording {
+    let voided = |index: usize| {
+        let [own, paid] = [("ch", status), ("p", "paid")]
+            .map(|(name, status)| json!({ "code": format!("{name}{index}"), "status": status }));
+        let charges = json!([own, paid]);
+        delivery(&json!({
+            "id": format!("00000000-0000-4000-8000-1{index:011}"),
+            "event_id": format!("00000000-0000-4000-8000-0{index:011}"),
+            "event": "invoice.voided",
+            "mode": "test",
+            "created_at": "2026-02-01T10:09:30.000000Z",
+            "data": { "invoice": { "code": format!("in{index}"), "status": "void", "charges": charges } },
+        }))
+    };
+    let mut rows = vec![event("charge", "newer", "created", "pending", 10)];
+    for index in 0..count {
+        let code = format!("ch{index}");
+        rows.extend(kind.map(|kind| event("charge", &code, kind, status, 9)));
+        rows.push(event("charge", &code, "created", "pending", 9));
+        rows.extend(history("charge", &format!("p{index}"), "paid", "paid"));
+    }
+    let total = rows.len() as u64;
+    let events = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
+    let mut read = Recording {
+        exchanges: recording(vec![events]).exchanges,
+        ..recording_of((0..count).map(voided).collect())
+    };
+    read.deliveries.as_mut().expect("the run had a receiver").listed_at = Some(Duration::from_secs(waited));
+    read
+}
+
+#[test]
+fn a_delivered_charge_has_the_event_of_its_status() {
+    let id = "events.recorded";
+    check(&voided_invoices(3, "canceled", None, 30), id, "fail");
+    check(&voided_invoices(2, "canceled", None, 30), id, "not judged");
+    check(&voided_invoices(3, "canceled", Some("canceled"), 30), id, "not judged");
+    // The service may use one status for both.
+    check(&voided_invoices(3, "canceled", Some("expired"), 30), id, "not judged");
+    check(&voided_invoices(3, "closed", None, 30), id, "not judged");
+    check(&voided_invoices(3, "expired", None, 30), id, "not judged");
+    // The events may be listed later.
+    check(&voided_invoices(3, "canceled", None, 5), id, "not judged");
 }
