@@ -110,7 +110,10 @@ const TEXT_FIELDS: [&str; 4] = ["description", "customer_email", "metadata", "pa
 const HTML_CHARACTERS: [char; 5] = ['<', '>', '&', '"', '\''];
 
 /// A charge in a list or alone, with its mode and the number of its exchange.
-type Copy<'v> = (Mode, &'v Value, u32);
+type ChargeCopy<'v> = (Mode, &'v Value, u32);
+
+/// The value of a charge in events, and a copy in another notation with the number of its exchange, if there is one.
+type ComparedValue<'v> = (&'v Value, Option<(&'v Value, u32)>);
 
 /// Checks that the texts of charges in lists, and of single charges, have the notation that all events show: not escaped, not in
 /// another case or encoding. Only texts with special characters may show a fault, so these are also compared by themselves.
@@ -118,10 +121,10 @@ pub(super) fn check_notation(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let views = readable_pages(recording);
     let lists = views.iter().filter(|view| view.request.list == List::Charges);
-    let listed: Vec<Copy<'_>> =
+    let listed: Vec<ChargeCopy<'_>> =
         lists.flat_map(|view| view.rows().iter().map(|row| (view.mode, row, view.number()))).collect();
     let single: Vec<_> = single_charges(recording).collect();
-    let single: Vec<Copy<'_>> = single
+    let single: Vec<ChargeCopy<'_>> = single
         .iter()
         .filter_map(|single| Some((single.mode, find_charge(&single.body)?, single.number)))
         .collect();
@@ -148,12 +151,11 @@ fn values_in_events<'s>(found: &'s [Subject], name: &str) -> BTreeMap<(Mode, &'s
 
 /// Checks one field in one source of charges.
 fn check_notation_of(
-    copies: &[Copy<'_>],
+    copies: &[ChargeCopy<'_>],
     in_events: &BTreeMap<(Mode, &str), Option<&Value>>,
     name: &str,
 ) -> Result<(), CheckError> {
-    // Each charge with its text in events, and with its other copy if that has another notation.
-    let mut compared: BTreeMap<(Mode, &str), (&Value, Option<(&Value, u32)>)> = BTreeMap::new();
+    let mut compared: BTreeMap<(Mode, &str), ComparedValue<'_>> = BTreeMap::new();
     for (mode, charge, number) in copies {
         let Some(code) = text_at(charge, &["code"]) else { continue };
         let (Some(value), Some(Some(shown))) = (charge.get(name), in_events.get(&(*mode, code))) else {

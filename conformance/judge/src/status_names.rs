@@ -128,6 +128,9 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
     Ok(())
 }
 
+/// A delivery of an invoice, and its charge that has no event of its status.
+type MissingEvent<'a> = (&'a ParsedDelivery<'a>, &'a Value);
+
 /// Checks that the charges of delivered invoices whose status is named after an event type have an event of this type. A charge
 /// counts if a list of events was read later that contains its creation and, as the delivery, shows that no event is still to
 /// be listed.
@@ -147,37 +150,40 @@ fn check_delivered_charges(recording: &Recording, views: &[PageView<'_>]) -> Res
         .readable_deliveries()
         .filter_map(|parsed| Some((parsed.event_type()?, parsed.text(&["data", "charge", "code"])?)))
         .collect();
-    let mut kinds: BTreeMap<&str, Option<(&ParsedDelivery<'_>, &Value, &str)>> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, BTreeMap<&str, Option<MissingEvent<'_>>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
         let charges = parsed.body.as_ref().map(|body| &body["data"]["invoice"]["charges"]);
-        let is_old = (listed_at.saturating_sub(parsed.delivery.arrived)) > RECORDED_TOGETHER_MAX;
+        let is_old = listed_at.saturating_sub(parsed.delivery.arrived) > RECORDED_TOGETHER_MAX;
+        let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
         for charge in charges.and_then(Value::as_array).into_iter().flatten().filter(|_| is_old) {
             let (Some(code), Some(mode)) = (text_at(charge, &["code"]), parsed.mode()) else { continue };
             let Some(history) = by_code.get(&(mode, code)) else { continue };
-            let status = text_at(charge, &["status"]).and_then(|status| named_type("charge", status));
-            let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
+            let named = text_at(charge, &["status"]).and_then(|status| named_type("charge", status));
+            let Some(named) = named.filter(|kind| *kind != "charge.expired") else { continue };
             let is_list_later = newest_of_read(views, history)
                 .zip(created_at)
                 .is_some_and(|(newest, created_at)| newest - created_at > RECORDED_TOGETHER_MAX);
-            if !is_list_later || status.is_none_or(|kind| kind == "charge.expired") {
-                continue;
+            if is_list_later {
+                // A delivered event that is not listed may be the missing one.
+                let is_listed =
+                    |(kind, other): &(&str, &str)| *other != code || history.of_type(kind).next().is_some();
+                let missing =
+                    missing_type("charge", charge, history).filter(|_| delivered.iter().all(is_listed));
+                kinds.entry(named).or_default().insert(code, missing.map(|_| (parsed, charge)));
             }
-            let missing =
-                missing_type("charge", charge, history).filter(|kind| !delivered.contains(&(*kind, code)));
-            kinds.insert(code, missing.map(|kind| (parsed, charge, kind)));
         }
     }
-    let missing: Vec<_> = kinds.values().flatten().collect();
-    match missing.first().filter(|_| are_most(missing.len(), kinds.len())) {
-        None => Ok(()),
-        Some((parsed, charge, kind)) => Err(parsed.violation(
-            format!(
-                "the event {kind} of charge {}, which is delivered as {}",
-                charge["code"], charge["status"]
-            ),
-            format!("no such event, nor of {} more charges", missing.len() - 1),
-        )),
+    for (kind, charges) in kinds {
+        let missing: Vec<_> = charges.values().flatten().collect();
+        if let Some((parsed, charge)) = missing.last().filter(|_| are_most(missing.len(), charges.len())) {
+            let [code, status] = ["code", "status"].map(|name| &charge[name]);
+            return Err(parsed.violation(
+                format!("the event {kind} of charge {code}, which is delivered as {status}"),
+                format!("no such event, nor of {} more charges", missing.len() - 1),
+            ));
+        }
     }
+    Ok(())
 }
 
 /// Returns `true` if a listed event of a kind of object lacks the code of its object, which is then unknown.

@@ -124,12 +124,14 @@ fn a_recent_status_has_its_event_if_the_events_are_not_late() {
     check_listed_recently("2026-02-01T10:30:05Z", "not applicable");
 }
 
-/// Returns a recording of the deliveries of `count` voided invoices, each with one charge that has this status, and of a list
-/// of events that was read after `waited` seconds. The charges have no other event than their creation, or one of the type
-/// `kind`.
+/// Returns a recording of the deliveries of `count` voided invoices, each with a charge that has this status and with a paid one,
+/// and of a list of events that was read after `waited` seconds. The first charges have no other event than their creation, or
+/// one of the type `kind`.
 fn voided_invoices(count: usize, status: &str, kind: Option<&str>, waited: u64) -> Recording {
     let voided = |index: usize| {
-        let charges = json!([{ "code": format!("ch{index}"), "status": status }]);
+        let [own, paid] = [("ch", status), ("p", "paid")]
+            .map(|(name, status)| json!({ "code": format!("{name}{index}"), "status": status }));
+        let charges = json!([own, paid]);
         delivery(&json!({
             "id": format!("00000000-0000-4000-8000-1{index:011}"),
             "event_id": format!("00000000-0000-4000-8000-0{index:011}"),
@@ -144,6 +146,7 @@ fn voided_invoices(count: usize, status: &str, kind: Option<&str>, waited: u64) 
         let code = format!("ch{index}");
         rows.extend(kind.map(|kind| event("charge", &code, kind, status, 9)));
         rows.push(event("charge", &code, "created", "pending", 9));
+        rows.extend(history("charge", &format!("p{index}"), "paid", "paid"));
     }
     let total = rows.len() as u64;
     let events = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
