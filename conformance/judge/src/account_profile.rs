@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{account_meta, text_at};
-use conformance_model::recording::{Caller, Exchange, Recording};
+use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::missing_response;
-use crate::diff::are_most;
+use super::evidence::{PageView, missing_response, readable_pages, recorded_at, response_date};
+use crate::diff::{FAULTY_OBJECTS_MIN, are_most};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 
@@ -177,14 +177,51 @@ pub(super) fn check_asset_codes(recording: &Recording) -> Result<(), CheckError>
     Ok(())
 }
 
-/// Returns the accepted assets that the account of a mode stated, if all look like codes: strings, or objects with a `code`.
+/// Checks that the account of a mode accepts the coins in which charges are opened. Only charges that were opened between two
+/// equal lists of accepted assets count, and only if most of them have an accepted asset.
+pub(super) fn check_assets_of_new_charges(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
+    let reads = account_reads(recording, mode);
+    let (Some((first, body)), Some((last, _))) = (reads.first(), reads.last()) else { return Ok(()) };
+    let accepted = codes_in(body).unwrap_or_default();
+    let are_equal = reads.iter().all(|(_, body)| codes_in(body).as_ref() == Some(&accepted));
+    let (Some(start), Some(end)) = (response_date(first), response_date(last)) else { return Ok(()) };
+    let views = readable_pages(recording);
+    let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+    // `Date` has whole seconds.
+    let is_opened_between = |row: &&Value| {
+        text_at(row, &["type"]) == Some("charge.created")
+            && recorded_at(row).is_some_and(|at| at > start + Duration::from_secs(1) && at < end)
+    };
+    let opened: BTreeMap<&str, &str> = events
+        .flat_map(PageView::rows)
+        .filter(is_opened_between)
+        .filter_map(|row| Some((text_at(row, &["charge", "code"])?, text_at(row, &["charge", "asset"])?)))
+        .collect();
+    let others: Vec<_> = opened.iter().filter(|(_, asset)| !accepted.contains(**asset)).collect();
+    match others.last() {
+        Some((code, asset))
+            if are_equal && others.len() >= FAULTY_OBJECTS_MIN && others.len() * 2 <= opened.len() =>
+        {
+            let expected = format!("the assets of new charges, such as {asset} of charge {code}, accepted");
+            let accepted = accepted.into_iter().collect::<Vec<_>>().join(", ");
+            Err(CheckError::violation(last.number, expected, format!("meta.accepted_assets {accepted}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the codes of the accepted assets in an account: strings, or objects with a `code`. `None` if one has none.
+fn codes_in(account: &Value) -> Option<BTreeSet<String>> {
+    let assets = account_meta(account).and_then(|meta| meta.get("accepted_assets")?.as_array());
+    let code = |asset: &Value| asset.as_str().or_else(|| text_at(asset, &["code"])).map(str::to_owned);
+    assets.into_iter().flatten().map(code).collect()
+}
+
+/// Returns the accepted assets that the account of a mode stated, if all look like codes.
 fn accepted_codes(recording: &Recording, mode: Mode) -> Option<BTreeSet<String>> {
     let mut codes = BTreeSet::new();
     for (_, body) in account_reads(recording, mode) {
-        let assets = account_meta(&body).and_then(|meta| meta.get("accepted_assets")?.as_array());
-        for asset in assets.into_iter().flatten() {
-            codes.insert(asset.as_str().or_else(|| text_at(asset, &["code"]))?.to_owned());
-        }
+        codes.extend(codes_in(&body)?);
     }
     let is_code_byte = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     let are_codes = codes.iter().all(|code| !code.is_empty() && code.bytes().all(is_code_byte));

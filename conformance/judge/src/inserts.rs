@@ -51,6 +51,9 @@ struct PageWalk {
     final_read: Option<(u32, Vec<String>)>,
 }
 
+/// The paging method that follows `links.next`.
+const BY_LINKS: &str = "by links";
+
 /// The result of a walk.
 enum WalkResult {
     /// The pages are the same as without creations.
@@ -138,7 +141,7 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
             continue;
         }
         let methods: [(&'static str, StepOfPage); 2] =
-            [("by page number", |page| Step::ByNumber { page }), ("by links", |page| Step::ByLink { page })];
+            [("by page number", |page| Step::ByNumber { page }), (BY_LINKS, |page| Step::ByLink { page })];
         for (method, step) in methods {
             let later: Vec<_> = (2..).map_while(|page| read(step(page))).collect();
             if later.is_empty() {
@@ -193,7 +196,7 @@ fn filtered_walk(recording: &Recording) -> Option<PageWalk> {
     let walk = PageWalk {
         list: List::Events,
         event_type: Some(event_type.clone()),
-        paging_method: "by links",
+        paging_method: BY_LINKS,
         before,
         pages: vec![(first.number, on_first), (second.number, on_second)],
         final_read: None,
@@ -419,15 +422,15 @@ fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith(interpretations.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Judges the literal statement. It holds for a list if the pages of one paging method do not shift. If the links of the
-/// events do not shift them, neither must those of the filtered events.
+/// Judges the literal statement. It holds for a list if the links do not shift its pages; if no links were followed, the page
+/// numbers. If the links of the events do not shift them, neither must those of the filtered events.
 fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
     let mut unshifted_walks = BTreeSet::new();
     for list in List::ALL {
         let of_list: Vec<_> =
             walks.iter().filter(|walk| walk.list == list && walk.event_type.is_none()).collect();
-        let mut shifted = None;
+        let mut shifts = Vec::new();
         let mut is_unshifted = false;
         for walk in &of_list {
             match walk.result() {
@@ -436,15 +439,16 @@ fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
                     unshifted_walks.insert(format!("{} {}", list.as_str(), walk.paging_method));
                 }
                 WalkResult::Shifted { exchange, record } => {
-                    shifted = Some((exchange, walk.paging_method, record))
+                    shifts.push((exchange, walk.paging_method, record));
                 }
                 // paging.stable judges skipped records.
                 WalkResult::Lost { .. } => {}
             }
         }
-        if let (false, Some((exchange, method, record))) = (is_unshifted, shifted) {
+        let by_links = shifts.iter().find(|(_, method, _)| *method == BY_LINKS);
+        if let Some((exchange, method, record)) = by_links.or(shifts.last().filter(|_| !is_unshifted)) {
             let expected = format!("{} {method} as if nothing had been created", list.as_str());
-            return Err(CheckError::violation(exchange, expected, format!("{record} moved there")));
+            return Err(CheckError::violation(*exchange, expected, format!("{record} moved there")));
         }
     }
     let are_links_unshifted =

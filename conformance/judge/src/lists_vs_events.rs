@@ -17,8 +17,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
 use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS};
+use crate::event_sequences;
 use crate::evidence::{
-    PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at, recorded_at,
+    PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at, readable_pages, recorded_at,
 };
 use crate::final_statuses;
 use crate::object_history;
@@ -177,6 +178,7 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
         }
     }
     object_history::check_event_order(recording)?;
+    event_sequences::check(&readable_pages(recording))?;
     status_names::check(recording)?;
     final_statuses::check_listed(recording)?;
     repeated_events::check(recording)?;

@@ -14,7 +14,6 @@ use crate::diff::{
     CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict,
     contradict_in_field, first_contradiction, is_nonzero,
 };
-use crate::event_sequences;
 use crate::evidence::{
     FullList, PageView, comparable_groups, first_long_page_reads, readable_pages, recorded_at,
 };
@@ -238,8 +237,7 @@ pub(super) fn check_event_order(recording: &Recording) -> Result<(), CheckError>
     check_detected_first(&recent)?;
     check_canceled(&recent)?;
     check_late_payments(&recent)?;
-    check_early_payments(&recent)?;
-    event_sequences::check(&views)
+    check_early_payments(&recent)
 }
 
 /// The minimum number of charges that expire within a minute after their payment, for a violation. For few, a payment and

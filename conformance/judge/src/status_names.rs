@@ -129,7 +129,7 @@ fn check_missing_events(views: &[PageView<'_>], histories: &[ObjectHistory<'_>])
 }
 
 /// A delivery of an invoice, and its charge that has no event of its status.
-type MissingEvent<'a> = (&'a ParsedDelivery<'a>, &'a Value);
+type DeliveredCharge<'a> = (&'a ParsedDelivery<'a>, &'a Value);
 
 /// Checks that the charges of delivered invoices whose status is named after an event type have an event of this type. A charge
 /// counts if a list of events was read later that contains its creation and, as the delivery, shows that no event is still to
@@ -150,7 +150,7 @@ fn check_delivered_charges(recording: &Recording, views: &[PageView<'_>]) -> Res
         .readable_deliveries()
         .filter_map(|parsed| Some((parsed.event_type()?, parsed.text(&["data", "charge", "code"])?)))
         .collect();
-    let mut kinds: BTreeMap<&str, BTreeMap<&str, Option<MissingEvent<'_>>>> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, BTreeMap<&str, Option<DeliveredCharge<'_>>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
         let charges = parsed.body.as_ref().map(|body| &body["data"]["invoice"]["charges"]);
         let is_old = listed_at.saturating_sub(parsed.delivery.arrived) > RECORDED_TOGETHER_MAX;

@@ -14,10 +14,9 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::clock::{check_between, check_not_before_events, created_at};
+use super::clock::{check_between, check_not_before_events, created_at, signed_at};
 use super::delivered_copies::{DeliveredEvent, check_copies, check_lasting_statuses, check_no_payment_time};
 use super::objects::check_zone;
-use super::signature::signed_at;
 use crate::check::Check;
 use crate::diff::{
     IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, contradict_as_written, contradict_unless_rounded,

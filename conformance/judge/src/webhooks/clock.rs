@@ -2,20 +2,24 @@
 
 use std::collections::BTreeSet;
 
+use conformance_model::deliveries::Deliveries;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered_copies::DeliveredEvent;
-use super::routing::{NEEDS_WITH_LISTS, new_events};
-use super::signature::signed_at;
+use super::endpoint_events::new_events;
+use super::routing::NEEDS_WITH_LISTS;
 use crate::check::Check;
 use crate::diff::FAULTY_OBJECTS_MIN;
 use crate::evidence::recorded_at;
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", NEEDS_WITH_LISTS, judge_clock)];
+
+/// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
+pub(super) const SECONDS_MAX: u64 = 100_000_000_000;
 
 /// The maximum difference between the clocks of the service and the receiver.
 const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
@@ -144,4 +148,16 @@ pub(super) fn check_not_before_events(delivered_events: &[DeliveredEvent<'_>]) -
         )),
         _ => Ok(()),
     }
+}
+
+pub(super) fn signature_header(all: &Deliveries) -> String {
+    format!("{}-Signature", all.header_prefix)
+}
+
+/// Returns `t` in Unix seconds; `None` if it is missing or in another unit.
+pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<i64> {
+    let values = parsed.delivery.header_values(&signature_header(all));
+    let times =
+        values.iter().flat_map(|value| value.split(',')).filter_map(|part| part.trim().strip_prefix("t="));
+    times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }

@@ -3,6 +3,7 @@
 mod api_consistency;
 mod clock;
 mod delivered_copies;
+mod endpoint_events;
 mod envelope;
 mod objects;
 mod routing;

@@ -1,21 +1,20 @@
 //! The routing of deliveries: to the correct endpoints, and never to the target of a redirect.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use serde_json::Value;
-use time::OffsetDateTime;
+use std::collections::BTreeSet;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::{DeclaredEndpoint, Deliveries};
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
-use conformance_model::reading::{events_after_deliveries, events_before_deliveries, text_at};
+use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
+use super::endpoint_events::{
+    DELIVERY_LAG_MAX, EndpointEvents, LOST_MIN, MissingEvent, event_type, new_events, subscription,
+};
 use super::silence::{check_served, has_gone_silent};
 use crate::check::Check;
 use crate::evidence::recorded_at;
@@ -31,30 +30,6 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.redirects", NEEDS, judge_redirects).excluded_with(Part::Redirects),
     Check::new("webhooks.retries", NEEDS, observe_retries),
 ];
-
-/// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts as not delivered.
-const DELIVERY_LAG_MAX: Duration = Duration::from_secs(30);
-/// The maximum time between two deliveries of a service that has more to send.
-const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
-/// The minimum number of lost deliveries at an endpoint that accepted all others, for a violation.
-pub(super) const LOST_MIN: usize = 3;
-/// The maximum time by which a single delivery lags.
-const SINGLE_DELIVERY_LAG_MAX: Duration = Duration::from_secs(600);
-
-/// Returns the events of a mode that were created while the receiver ran, newest first; `None` if unknown.
-pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
-    recording.deliveries.as_ref()?.receiver.as_ref()?;
-    let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
-    let before: BTreeSet<_> = events_before_deliveries(recording, mode).iter().filter_map(id).collect();
-    let mut rows = events_after_deliveries(recording, mode)?;
-    rows.retain(|row| id(row).is_some_and(|id| !before.contains(&id)));
-    Some(rows)
-}
-
-/// Returns the type of a listed event.
-pub(super) fn event_type(row: &Value) -> &str {
-    text_at(row, &["type"]).unwrap_or_default()
-}
 
 /// Returns `true` if there was an event of the mode, which could have been misrouted.
 fn has_events_of(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
@@ -100,11 +75,6 @@ fn no_endpoint() -> CheckError {
         "no delivery arrived at an endpoint whose mode is known",
         "let the live endpoint's address end in /live and the test endpoint's in /test",
     )
-}
-
-/// Returns the types and the mode of an endpoint, if both are known.
-fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
-    Some((endpoint.events.as_ref()?, endpoint.mode?))
 }
 
 fn judge_subscribed(recording: &Recording) -> CheckResult {
@@ -307,152 +277,6 @@ fn has_stopped(of_endpoint: &EndpointEvents, endpoints: &[(&DeclaredEndpoint, En
     };
     of_endpoint.last_failure.is_none()
         && of_endpoint.missing_events().filter(is_newer_and_late).count() >= LOST_MIN
-}
-
-/// The new events for one endpoint, newest first, each with the time of its first delivery there.
-pub(super) struct EndpointEvents {
-    pub(super) events: Vec<(Value, Option<Duration>)>,
-    /// The arrival of the last delivery that was not accepted there. After a failure, the sender may delay further ones.
-    pub(super) last_failure: Option<Duration>,
-    /// The arrival of the last delivery there.
-    pub(super) last_arrival: Option<Duration>,
-    /// `true` if the endpoint subscribes to all types.
-    subscribes_to_all: bool,
-    /// `true` if the endpoint received nothing.
-    pub(super) is_silent: bool,
-    pub(super) run_duration: Duration,
-    /// The ids of events that are newer than all delivered ones; the suite did not cause them.
-    pending: BTreeSet<String>,
-}
-
-/// An event that was not delivered to an endpoint.
-struct MissingEvent<'a> {
-    event: &'a Value,
-    /// The time since a newer event was delivered, if any was.
-    overtaken_for: Option<Duration>,
-}
-
-impl EndpointEvents {
-    fn for_endpoint(
-        recording: &Recording,
-        received: &ReceivedDeliveries<'_>,
-        index: usize,
-    ) -> Option<EndpointEvents> {
-        let (events, mode) = subscription(&received.deliveries.endpoints[index])?;
-        let subscribes_to_all = EVENT_TYPES.iter().all(|event_type| events.contains(*event_type));
-        let rows = new_events(recording, mode)?;
-        let at_endpoint = || received.parsed.iter().filter(|parsed| parsed.delivery.endpoint == Some(index));
-        let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
-        for parsed in at_endpoint() {
-            if let Some(id) = parsed.text(&["event_id"]) {
-                arrivals.entry(id).or_insert(parsed.delivery.arrived);
-            }
-        }
-        let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
-        let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
-        let arrived_ids: BTreeSet<_> =
-            received.parsed.iter().filter_map(|parsed| parsed.text(&["event_id"])).collect();
-        let newest = rows.iter().position(|row| arrived_ids.contains(&*id(row)));
-        let pending = rows[..newest.unwrap_or(0)].iter().map(id).collect();
-        let wanted = rows.into_iter().filter(|row| events.contains(event_type(row)));
-        let events = wanted
-            .map(|row| {
-                let first_arrival = arrival(&row);
-                (row, first_arrival)
-            })
-            .collect();
-        let last_failure = at_endpoint()
-            .filter(|parsed| !parsed.delivery.was_accepted())
-            .map(|parsed| parsed.delivery.arrived)
-            .max();
-        let is_silent = at_endpoint().next().is_none();
-        Some(EndpointEvents {
-            events,
-            last_failure,
-            last_arrival: at_endpoint().map(|parsed| parsed.delivery.arrived).max(),
-            subscribes_to_all,
-            is_silent,
-            run_duration: received.deliveries.duration,
-            pending,
-        })
-    }
-
-    fn is_pending(&self, id: &str) -> bool {
-        self.pending.contains(id)
-    }
-
-    /// Returns `true` if several events were overtaken for half a minute at an endpoint that accepted all deliveries, so
-    /// that none waits for a retry.
-    fn loses_deliveries(&self) -> bool {
-        let overtaken =
-            self.missing_events().filter(|missing| missing.is_overtaken_for(DELIVERY_LAG_MAX)).count();
-        self.last_failure.is_none() && overtaken >= LOST_MIN
-    }
-
-    /// Returns the time at which the newest event that was delivered here was recorded.
-    fn newest_delivered(&self) -> Option<OffsetDateTime> {
-        self.events
-            .iter()
-            .filter(|(_, arrival)| arrival.is_some())
-            .filter_map(|(row, _)| recorded_at(row))
-            .max()
-    }
-
-    /// Returns `true` if deliveries arrived until the end of the run. Events that none overtook may be queued.
-    fn is_still_delivering(&self) -> bool {
-        let last = self.events.iter().filter_map(|(_, arrival)| *arrival).max();
-        last.is_some_and(|last| last + QUEUE_PAUSE_MAX >= self.run_duration)
-    }
-
-    fn delivered_count(&self) -> usize {
-        self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
-    }
-
-    /// Returns the undelivered events that are newer than the oldest event delivered after the last
-    /// failure. The endpoint may not have existed before that.
-    fn missing_events(&self) -> impl Iterator<Item = MissingEvent<'_>> {
-        let is_after_failure = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.last_failure;
-        let oldest = self.events.iter().rposition(|(_, arrival)| is_after_failure(arrival)).unwrap_or(0);
-        let candidates = self.events.iter().enumerate().take(oldest);
-        candidates.filter(|(_, (_, arrival))| arrival.is_none()).map(|(index, (event, _))| {
-            let newer = self.events[..index].iter().filter_map(|(_, arrival)| *arrival);
-            MissingEvent {
-                event,
-                overtaken_for: newer.min().map(|arrival| self.run_duration.saturating_sub(arrival)),
-            }
-        })
-    }
-
-    /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
-    /// delivered here. A single delivery may have been lost and be retried later.
-    fn counts_as_undelivered(&self, missing: &MissingEvent<'_>) -> bool {
-        let is_same_type = |other: &MissingEvent<'_>| {
-            event_type(other.event) == event_type(missing.event) && other.is_overtaken_for(DELIVERY_LAG_MAX)
-        };
-        let was_delivered = self
-            .events
-            .iter()
-            .any(|(row, arrival)| arrival.is_some() && event_type(row) == event_type(missing.event));
-        missing.is_overtaken_for(SINGLE_DELIVERY_LAG_MAX)
-            || (!was_delivered && self.missing_events().filter(is_same_type).count() > 1)
-    }
-
-    /// Returns the delivered types if the endpoint subscribes to all types, but at least as many were never delivered.
-    /// Without `--subscribed`, an endpoint counts as subscribed to all types, but may be registered for these only.
-    fn types_if_few(&self) -> Option<BTreeSet<&str>> {
-        let delivered =
-            self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| event_type(row));
-        let delivered: BTreeSet<_> = delivered.collect();
-        let missing: BTreeSet<_> = self.missing_events().map(|missing| event_type(missing.event)).collect();
-        let never = missing.difference(&delivered).count();
-        (self.subscribes_to_all && never > 1 && never >= delivered.len()).then_some(delivered)
-    }
-}
-
-impl MissingEvent<'_> {
-    fn is_overtaken_for(&self, span: Duration) -> bool {
-        self.overtaken_for.is_some_and(|overtaken| overtaken >= span)
-    }
 }
 
 fn judge_redirects(recording: &Recording) -> CheckResult {

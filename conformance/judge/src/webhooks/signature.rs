@@ -11,6 +11,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use super::api_consistency::check_signing_times;
+use super::clock::{SECONDS_MAX, signature_header, signed_at};
 use crate::check::{Check, Mismatch};
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries,
@@ -22,9 +23,6 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.signature_covers", NEEDS, judge_coverage).excluded_with(Part::Signatures),
     Check::new("webhooks.signature_scheme", NEEDS, observe_scheme).excluded_with(Part::Signatures),
 ];
-
-/// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
-const SECONDS_MAX: u64 = 100_000_000_000;
 
 fn judge_signature_format(recording: &Recording) -> CheckResult {
     let outcome = judge_each_delivery(recording, "any content", |_| true, format_mismatch)?;
@@ -71,18 +69,6 @@ fn check_times_of_signing(
         }
         _ => Ok(()),
     }
-}
-
-fn signature_header(all: &Deliveries) -> String {
-    format!("{}-Signature", all.header_prefix)
-}
-
-/// Returns `t` in Unix seconds; `None` if it is missing or in another unit.
-pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<i64> {
-    let values = parsed.delivery.header_values(&signature_header(all));
-    let times =
-        values.iter().flat_map(|value| value.split(',')).filter_map(|part| part.trim().strip_prefix("t="));
-    times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }
 
 fn format_mismatch(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {

@@ -14,7 +14,7 @@ use conformance_model::deliveries::{DeclaredEndpoint, Deliveries};
 use conformance_model::mode::Mode;
 use conformance_model::verdict::CheckError;
 
-use super::routing::{EndpointEvents, LOST_MIN, event_type};
+use super::endpoint_events::{EndpointEvents, LOST_MIN, event_type};
 use crate::evidence::recorded_at;
 use crate::parsed_deliveries::ReceivedDeliveries;
 

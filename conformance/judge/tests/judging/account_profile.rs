@@ -5,7 +5,9 @@ use std::time::Duration;
 use conformance_model::recording::{Exchange, Purpose, Recording};
 use serde_json::{Value, json};
 
-use super::{LIVE, TEST, account, check, check_verdict_text, exchange, recording};
+use super::{
+    LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, response_mut,
+};
 
 /// Returns a recording in which the live account has this data; that of the test account is complete.
 fn accounts(live: &Value) -> Recording {
@@ -129,4 +131,40 @@ fn the_account_of_a_key_does_not_alternate() {
     check(&assets(&alternating(&both, &reversed)), id, "pass");
     check(&assets(&[both.clone(), one.clone(), one.clone()]), id, "pass");
     check(&assets(&alternating(&both, &one)), id, "fail");
+}
+
+#[test]
+fn the_coins_of_new_charges_are_accepted() {
+    let account_at = |second: u32, assets: &Value| {
+        let body = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": assets } });
+        let mut read = exchange(LIVE, Purpose::Account, "/v1/account", 200, &body);
+        let date = format!("Sun, 01 Feb 2026 10:00:{second:02} GMT");
+        response_mut(&mut read).headers.push(("date".to_owned(), date));
+        read
+    };
+    let event = |index: u32, asset: &str| {
+        json!({
+            "id": format!("e{index}"), "type": "charge.created", "charge": { "code": format!("c{index}"), "asset": asset },
+            "created_at": format!("2026-02-01T10:00:{:02}Z", 20 + index),
+        })
+    };
+    let (without_btc, with_btc) = (json!(["ETH", "LTC"]), json!([{ "code": "ETH" }, { "code": "BTC" }]));
+    let [three, two] =
+        [["BTC", "ETH", "BTC", "ETH", "BTC", "ETH"], ["BTC", "ETH", "BTC", "ETH", "ETH", "ETH"]];
+    for (first, last, end, assets, expected) in [
+        (&without_btc, &without_btc, 40, three, "fail"),
+        (&with_btc, &with_btc, 40, three, "pass"),
+        (&with_btc, &without_btc, 40, three, "pass"),
+        (&without_btc, &without_btc, 40, two, "pass"),
+        // Other names of coins.
+        (&without_btc, &without_btc, 40, ["BTC"; 6], "pass"),
+        // Opened after the last list of accepted assets.
+        (&without_btc, &without_btc, 24, three, "pass"),
+    ] {
+        let events: Value = (0..).zip(assets).map(|(index, asset)| event(index, asset)).collect();
+        let mut listed = page(events_request(None, 100), &events, [1, 1, 100, 6]);
+        listed.caller = LIVE;
+        let all = vec![account_at(10, first), listed, account_at(end, last), account(TEST, "test")];
+        check(&recording(all), "account.accepted_assets", expected);
+    }
 }

@@ -452,8 +452,9 @@ impl Book {
     }
 }
 
-/// Returns the path and the query of a list, without the page number and the mark of links that use a cursor.
+/// Returns the path, the page size and the filters of a requested list. Links may have further parameters.
 fn list_key(request: &Request) -> String {
-    let parameters = request.query.iter().filter(|(name, _)| !matches!(name.as_str(), "page" | "cursor"));
+    const PARAMETERS: [&str; 6] = ["per_page", "status", "payment_link", "type", "charge", "invoice"];
+    let parameters = request.query.iter().filter(|(name, _)| PARAMETERS.contains(&name.as_str()));
     parameters.fold(request.path.clone(), |key, (name, value)| format!("{key} {name}={value}"))
 }
