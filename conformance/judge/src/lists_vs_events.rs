@@ -105,37 +105,10 @@ fn judge_complete(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
-            let Some(events) = first_long_page_reads(views, List::Events, mode).next() else { continue };
             for (list, member) in LISTED_KINDS {
-                let listed = first_long_page_reads(views, list, mode)
-                    .last()
-                    .filter(|view| view.number() > events.number());
-                let Some((listed, codes)) = listed.and_then(|view| Some((view, codes(view)?))) else {
-                    continue;
-                };
-                let until = visible_until(listed, events);
-                let created: Vec<_> =
-                    events.rows().iter().filter(|row| has_type(row, &format!("{member}.created"))).collect();
-                // Newer records may have moved the oldest ones to the next page.
-                let is_full = listed.rows().len() as u64 == PER_PAGE_MAX;
-                let is_on_page =
-                    |event: &&Value| code(event, member).is_some_and(|code| codes.contains(code));
-                let last_comparable =
-                    if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
-                let Some(last_comparable) = last_comparable else { continue };
-                let created = created[..=last_comparable].iter();
-                let visible = created.filter(|row| recorded_at(row).is_some_and(|at| Some(at) <= until));
-                for event in visible {
-                    let Some(code) = code(event, member) else { continue };
-                    if !codes.contains(code) {
-                        let id = text_at(event, &["id"]).unwrap_or("without an id");
-                        return Err(CheckError::violation(
-                            listed.number(),
-                            format!("{member} {code} in the list of {}, as event {id} shows", list.as_str()),
-                            format!("{} others, but not this one", codes.len()),
-                        ));
-                    }
-                    judged = true;
+                let newest = first_long_page_reads(views, List::Events, mode).next();
+                for events in newest.into_iter().chain(creations(views, mode, member)) {
+                    judged |= check_listed(views, events, list, member)?;
                 }
             }
         }
@@ -146,6 +119,62 @@ fn judge_complete(recording: &Recording) -> CheckResult {
     } else {
         Err(lists_not_comparable(recording, &[List::Charges, List::Invoices], &["code"]))
     }
+}
+
+/// Returns the first long page of the creation events of a kind of object. In a busy account, only this one has events that are
+/// older than a minute.
+fn creations<'s, 'a>(views: &'s [PageView<'a>], mode: Mode, member: &str) -> Option<&'s PageView<'a>> {
+    let filter = ("type".to_owned(), format!("{member}.created"));
+    views.iter().find(|view| {
+        let request = &view.request;
+        view.mode == mode
+            && (request.list, &request.filters[..]) == (List::Events, std::slice::from_ref(&filter))
+            && (request.page, request.per_page, &request.link) == (None, Some(PER_PAGE_MAX), &None)
+    })
+}
+
+/// Checks that the objects of a page's creation events are on the long page of their list that was read last, and later than
+/// the events. Returns `true` if there are such objects.
+fn check_listed(
+    views: &[PageView<'_>],
+    events: &PageView<'_>,
+    list: List,
+    member: &str,
+) -> Result<bool, CheckError> {
+    let listed =
+        first_long_page_reads(views, list, events.mode).last().filter(|view| view.number() > events.number());
+    let Some((listed, codes)) = listed.and_then(|view| Some((view, codes(view)?))) else {
+        return Ok(false);
+    };
+    let until = visible_until(listed, events);
+    let created: Vec<_> =
+        events.rows().iter().filter(|row| has_type(row, &format!("{member}.created"))).collect();
+    // Newer records may have moved the oldest ones to the next page.
+    let is_full = listed.rows().len() as u64 == PER_PAGE_MAX;
+    let is_on_page = |event: &&Value| code(event, member).is_some_and(|code| codes.contains(code));
+    let comparable_count =
+        if is_full { created.iter().rposition(is_on_page).map_or(0, |last| last + 1) } else { created.len() };
+    let created = &created[..comparable_count];
+    // Records of about the same time may be in another order than their events.
+    let oldest = created.last().and_then(|row| recorded_at(row)).filter(|_| is_full);
+    let is_visible = |row: &&&Value| {
+        recorded_at(row)
+            .is_some_and(|at| Some(at) <= until && oldest.is_none_or(|oldest| at > oldest + LIST_DELAY_MAX))
+    };
+    let mut judged = false;
+    for event in created.iter().filter(is_visible) {
+        let Some(code) = code(event, member) else { continue };
+        if !codes.contains(code) {
+            let id = text_at(event, &["id"]).unwrap_or("without an id");
+            return Err(CheckError::violation(
+                listed.number(),
+                format!("{member} {code} in the list of {}, as event {id} shows", list.as_str()),
+                format!("{} others, but not this one", codes.len()),
+            ));
+        }
+        judged = true;
+    }
+    Ok(judged)
 }
 
 /// Judges that listed charges have their events, and that the events of charges and invoices agree with their statuses.

@@ -369,6 +369,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&[
         "isolation.filter_charge",
         "isolation.lists",
+        "lists.complete",
         "paging.ends",
         "paging.links_lead",
         "paging.newest_first",

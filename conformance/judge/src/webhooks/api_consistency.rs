@@ -15,7 +15,9 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use super::clock::{check_between, check_not_before_events, created_at, signed_at};
-use super::delivered_copies::{DeliveredEvent, check_copies, check_lasting_statuses, check_no_payment_time};
+use super::delivered_copies::{
+    DeliveredEvent, check_copies, check_fiat_amounts, check_lasting_statuses, check_no_payment_time,
+};
 use super::objects::check_zone;
 use crate::check::Check;
 use crate::diff::{
@@ -229,6 +231,9 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     }
     let delivered_events = delivered_events(&received, &api);
     check_copies(&delivered_events)?;
+    if recording.exact_amounts {
+        check_fiat_amounts(&delivered_events)?;
+    }
     check_statuses(recording, &api, &delivered_events)?;
     check_unpaid_charges(&received, &api, &delivered_events)?;
     match confirmed {

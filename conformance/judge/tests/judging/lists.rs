@@ -323,3 +323,35 @@ fn a_finding_quotes_the_wrong_value() {
     check_verdict_text(&listed, "events.id", "id 7 (event without an id)");
     check_verdict_text(&listed, "events.details", "details missing");
 }
+
+#[test]
+fn objects_of_filtered_creation_events_are_listed() {
+    let event = |kind: &str, code: &str, minute: u32| {
+        json!({
+            "id": format!("{kind}{code}"), "type": kind, "invoice": { "code": code },
+            "created_at": format!("2026-02-01T10:{minute:02}:00.000000Z"),
+        })
+    };
+    // In a busy account, all events of an unfiltered page are recent.
+    let newest = single_page(events_request(None, 100), &json!([event("invoice.viewed", "in3", 30)]));
+    let created = |kind: &str, minute| {
+        let request = filtered_request(List::Events, &[("type", "invoice.created")], 100);
+        single_page(request, &json!([event("invoice.created", "in3", 30), event(kind, "in1", minute)]))
+    };
+    let listed = |codes: &[&str]| {
+        let rows: Value = codes.iter().map(|code| json!({ "code": code })).collect();
+        single_page(PageRequest { list: List::Invoices, ..events_request(None, 100) }, &rows)
+    };
+    const CREATED: &str = "invoice.created";
+    for (kind, minute, codes, expected) in [
+        (CREATED, 10, &["in3", "in1"][..], "pass"),
+        (CREATED, 10, &["in3"], "fail"),
+        // New invoices may take a minute to appear.
+        (CREATED, 29, &["in3", "in1"], "pass"),
+        (CREATED, 30, &["in3"], "not judged"),
+        ("invoice.sent", 10, &["in3"], "not judged"),
+    ] {
+        let read = [newest.clone(), created(kind, minute), listed(codes)];
+        check(&recording(read.to_vec()), "lists.complete", expected);
+    }
+}

@@ -84,7 +84,7 @@ fn other_signature_constructions_pass() {
     });
     check(|sender| {
         sender.sign = |secret, t, body| {
-            format!("v0=x, v1={}, t={t}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
+            format!("v0=x, t={t}, v1={}", hex::encode(hmac_sha256(secret, &signed_text(t, body))))
         }
     });
     let outcome = check(|sender| {
