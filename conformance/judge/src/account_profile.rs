@@ -197,7 +197,12 @@ pub(super) fn check_assets_of_new_charges(recording: &Recording, mode: Mode) -> 
         .filter(is_opened_between)
         .filter_map(|row| Some((text_at(row, &["charge", "code"])?, text_at(row, &["charge", "asset"])?)))
         .collect();
-    let others: Vec<_> = opened.iter().filter(|(_, asset)| !accepted.contains(**asset)).collect();
+    // A coin may be accepted in several networks.
+    let coin = |asset: &str| {
+        asset.split(|letter: char| !letter.is_ascii_alphanumeric()).next().map(str::to_ascii_lowercase)
+    };
+    let is_accepted = |asset: &str| accepted.iter().any(|known| coin(known) == coin(asset));
+    let others: Vec<_> = opened.iter().filter(|(_, asset)| !is_accepted(asset)).collect();
     match others.last() {
         Some((code, asset))
             if are_equal && others.len() >= FAULTY_OBJECTS_MIN && others.len() * 2 <= opened.len() =>

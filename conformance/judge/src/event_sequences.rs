@@ -24,6 +24,11 @@ const TRANSFER_TYPES: [&str; 4] =
 /// The event types that report a confirmed payment.
 const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
 
+/// The maximum time by which events of several machines are recorded in the wrong order.
+const CLOCK_DIFFERENCE_MAX: Duration = Duration::seconds(5);
+/// The maximum time after the end of a charge at which a transfer that was sent before may be detected.
+const DETECTION_DELAY_MAX: Duration = Duration::seconds(30);
+
 /// Checks the order of the events of all objects.
 pub(super) fn check(views: &[PageView<'_>]) -> Result<(), CheckError> {
     check_created_first(&all_histories(views))?;
@@ -34,9 +39,9 @@ pub(super) fn check(views: &[PageView<'_>]) -> Result<(), CheckError> {
     check_late_transfers(&histories)
 }
 
-/// Returns `true` if an event was recorded later than another one, not at about the same time.
-fn is_after(event: &ListedEvent<'_>, earlier: &ListedEvent<'_>) -> bool {
-    earlier.recorded_at().zip(event.recorded_at()).is_some_and(|(earlier, at)| at > earlier + SAME_TIME_MAX)
+/// Returns `true` if an event was recorded later than another one by more than a tolerance.
+fn is_after(event: &ListedEvent<'_>, earlier: &ListedEvent<'_>, tolerance: Duration) -> bool {
+    earlier.recorded_at().zip(event.recorded_at()).is_some_and(|(earlier, at)| at - earlier > tolerance)
 }
 
 /// Checks for each event type that most objects do not have such an event before their creation.
@@ -47,7 +52,10 @@ fn check_created_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError
             Some((history, history.of_type(kind).next()?, history.of_type(&created).next()?))
         });
         let pairs: Vec<_> = pairs.collect();
-        let reversed: Vec<_> = pairs.iter().filter(|(_, event, created)| is_after(created, event)).collect();
+        let reversed: Vec<_> = pairs
+            .iter()
+            .filter(|(_, event, created)| is_after(created, event, CLOCK_DIFFERENCE_MAX))
+            .collect();
         if let Some((history, event, created)) =
             reversed.last().filter(|_| are_most(reversed.len(), pairs.len()))
         {
@@ -64,7 +72,7 @@ fn check_paid_after_voided(histories: &[ObjectHistory<'_>]) -> Result<(), CheckE
         .filter_map(|history| {
             let voided = history.of_type("invoice.voided").next()?;
             let paid = history.of_type("invoice.paid").last()?;
-            is_after(paid, voided).then_some((history, voided, paid))
+            is_after(paid, voided, CLOCK_DIFFERENCE_MAX).then_some((history, voided, paid))
         })
         .collect();
     match paid.last().filter(|_| paid.len() >= OBJECTS_MIN) {
@@ -83,7 +91,7 @@ fn check_withdrawn_after_paid(histories: &[ObjectHistory<'_>]) -> Result<(), Che
                 let newest = history.events().last().filter(|event| event.event_type() == kind)?;
                 let paid = history.of_type(&format!("{member}.paid")).next();
                 let is_paid = text_at(newest.row, &[member, "status"]) == Some("paid");
-                let paid = paid.filter(|paid| is_paid && is_after(newest, paid));
+                let paid = paid.filter(|paid| is_paid && is_after(newest, paid, SAME_TIME_MAX));
                 Some((history, newest, paid))
             })
             .collect();
@@ -103,12 +111,13 @@ fn check_refunds(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
             TRANSFER_TYPES.contains(&event.event_type()) || !EVENT_TYPES.contains(&event.event_type())
         })
     };
-    let refunded: Vec<_> = histories
+    let all: Vec<_> = histories
         .iter()
         .filter_map(|history| Some((history, history.of_type("charge.refunded").next()?)))
-        .filter(|(history, _)| !has_transfer(history))
         .collect();
-    match refunded.last().filter(|_| refunded.len() >= OBJECTS_MIN) {
+    // A transfer of another coin may be sent back, too.
+    let refunded: Vec<_> = all.iter().filter(|(history, _)| !has_transfer(history)).collect();
+    match refunded.last().filter(|_| are_most(refunded.len(), all.len())) {
         None => Ok(()),
         Some((history, event)) => {
             let kinds: Vec<_> = history.events().iter().map(ListedEvent::event_type).collect();
@@ -181,5 +190,5 @@ fn transfer_after_end<'h, 'a>(history: &'h ObjectHistory<'a>) -> Option<&'h List
     let first = transfers.next()?;
     let has_transaction =
         first.event_type() == "charge.payment_detected" || !long_detail_texts(first.row).is_empty();
-    (has_transaction && is_after(first, ended)).then_some(first)
+    (has_transaction && is_after(first, ended, DETECTION_DELAY_MAX)).then_some(first)
 }

@@ -196,7 +196,10 @@ fn has_other_notation(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::String(one), Value::String(other)) => {
             let (one_letters, other_letters) = (letters(one), letters(other));
-            one != other && one_letters == other_letters && !one_letters.is_empty()
+            // A list may show a text in one line.
+            !one.split_whitespace().eq(other.split_whitespace())
+                && one_letters == other_letters
+                && !one_letters.is_empty()
         }
         (Value::Object(one), Value::Object(other)) => one.iter().any(|(key, value)| {
             other.get(key).is_some_and(|other| match (value, other) {

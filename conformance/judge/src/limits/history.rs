@@ -131,6 +131,11 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
 /// The minimum `Retry-After` that states the end of a window. A bucket that refills two requests a second states less.
 const WINDOW_WAIT_MIN: Duration = Duration::from_secs(3);
 
+/// The minimum number of requests that a new window serves more than a bucket, which may refill in portions.
+const FULL_WINDOW_MIN: u128 = 40;
+/// The maximum length of the segments of a sliding window. Its oldest segment may begin that long before the first request.
+const SEGMENT_MAX: Duration = Duration::from_secs(15);
+
 /// Returns a refusal that states the end of a window at a time at which no window of a minute ends. Windows that begin
 /// every minute end a multiple of a minute after an end that the run has seen. All others end a minute after
 /// the first of their 120 requests.
@@ -140,12 +145,13 @@ pub(super) fn misplaced_window_end(recording: &Recording) -> Option<(u32, String
     all.iter().enumerate().skip(border + 1).find_map(|(index, refused)| {
         let response = refused.response().filter(|response| response.status == 429)?;
         let wait = retry_after(response).filter(|wait| *wait >= WINDOW_WAIT_MIN)?;
-        let accepted: Vec<_> = all[..index].iter().filter(|exchange| is_served(exchange)).collect();
+        let accepted: Vec<_> =
+            all[..index].iter().filter(|exchange| exchange.status() == Some(200)).collect();
         let first = accepted.len().checked_sub(REQUESTS_PER_MINUTE as usize).map(|start| accepted[start])?;
         let mut minutes = (1..).map(|count| LIMIT_WINDOW * count);
         let next = minutes.find(|minutes| before + *minutes > refused.sent)?;
-        let earliest_end = (after + next).min(first.sent + LIMIT_WINDOW);
-        let stated_end = refused.ended + wait;
+        let earliest_end = (after + next).min(first.sent + LIMIT_WINDOW - SEGMENT_MAX);
+        let stated_end = refused.ended.saturating_add(wait);
         let actual = || {
             format!(
                 "429 with Retry-After: {} s, although a window ended {} s before, and the key had sent {REQUESTS_PER_MINUTE} \
@@ -168,7 +174,10 @@ fn window_border(all: &[&Exchange], index: usize) -> Option<(usize, Duration, Du
     }
     let full = all[..index].iter().filter(|exchange| is_served(exchange)).count();
     let served: Vec<_> = all[index..].iter().take_while(|exchange| is_served(exchange)).collect();
-    let refilled = served.last()?.ended.saturating_sub(refused.sent).as_millis() / 500;
-    let is_new_window = served.len() as u128 > refilled + NEW_WINDOW_MIN as u128;
+    // A bucket gets one token per 500 ms.
+    let exceeds_refill = |(served, exchange): (u128, &&&Exchange)| {
+        served > exchange.ended.saturating_sub(refused.sent).as_millis() / 500 + FULL_WINDOW_MIN
+    };
+    let is_new_window = (1..).zip(&served).any(exceeds_refill);
     (is_new_window && full >= REQUESTS_PER_MINUTE as usize).then_some((index, refused.sent, first.ended))
 }

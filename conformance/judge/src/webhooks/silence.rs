@@ -19,7 +19,7 @@ use crate::evidence::recorded_at;
 use crate::parsed_deliveries::ReceivedDeliveries;
 
 /// The minimum time without deliveries, and the minimum age of the events that were not delivered.
-const SILENCE_MIN: Duration = Duration::from_secs(45);
+const SILENCE_MIN: Duration = Duration::from_secs(60);
 /// The minimum number of prompt deliveries before the silence.
 const PROMPT_MIN: usize = 5;
 /// The minimum time between the first and the last of the prompt deliveries, and the maximum time between two of them. A sender
