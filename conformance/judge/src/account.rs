@@ -138,6 +138,7 @@ fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Val
     })
 }
 
+/// Returns the last account request of a mode, and the `meta` of its response; null if there is none.
 fn meta_of_account(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
     let (exchange, body) = account_body(recording, mode)?;
     Ok((exchange, account_meta(&body).cloned().unwrap_or(Value::Null)))

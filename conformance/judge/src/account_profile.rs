@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::reading::{account_meta, text_at};
+use conformance_model::reading::{account_meta, asset_code, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -218,8 +218,7 @@ pub(super) fn check_assets_of_new_charges(recording: &Recording, mode: Mode) -> 
 /// Returns the codes of the accepted assets in an account: strings, or objects with a `code`. `None` if one has none.
 fn codes_in(account: &Value) -> Option<BTreeSet<String>> {
     let assets = account_meta(account).and_then(|meta| meta.get("accepted_assets")?.as_array());
-    let code = |asset: &Value| asset.as_str().or_else(|| text_at(asset, &["code"])).map(str::to_owned);
-    assets.into_iter().flatten().map(code).collect()
+    assets.into_iter().flatten().map(|asset| asset_code(asset).map(str::to_owned)).collect()
 }
 
 /// Returns the accepted assets that the account of a mode stated, if all look like codes.

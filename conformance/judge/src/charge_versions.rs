@@ -16,8 +16,8 @@ use conformance_model::recording::{Caller, List, ObjectKind, Purpose, Recording,
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    FAULTY_OBJECTS_MIN, LISTED_KINDS, SAME_TIME_MAX, are_most, contradict_as_written,
-    contradict_unless_rounded, is_nonzero, is_other_time, is_unchanged_before,
+    FAULTY_OBJECTS_MIN, SAME_TIME_MAX, are_most, contradict_as_written, contradict_unless_rounded,
+    have_other_case, is_nonzero, is_other_time, is_unchanged_before,
 };
 use crate::evidence::{PageView, readable_pages};
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
@@ -30,7 +30,7 @@ const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asse
 /// The event types after which a charge may be paid at another rate.
 const REQUOTED_TYPES: [&str; 2] = ["charge.expired", "charge.late_payment"];
 /// The minimum number of single objects with another value than in the lists or events, for a violation.
-const SINGLE_CHARGES_MIN: usize = 2;
+const SINGLE_OBJECTS_MIN: usize = 2;
 /// The event types after which an object is still open.
 const OPEN_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "invoice.created", "invoice.sent", "invoice.viewed"];
@@ -188,7 +188,7 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
             changed_charges.insert((mode, id), violation);
         }
     }
-    let are_enough = changed_charges.len() >= SINGLE_CHARGES_MIN;
+    let are_enough = changed_charges.len() >= SINGLE_OBJECTS_MIN;
     changed_charges.into_values().next().filter(|_| are_enough).map_or(Ok(()), Err)
 }
 
@@ -205,8 +205,8 @@ pub(super) fn check_single_objects(recording: &Recording, judged: ObjectKind) ->
         else {
             continue;
         };
-        let listed_kind = LISTED_KINDS.into_iter().find(|(_, member)| *member == kind.json_name());
-        let Some((list, member)) = listed_kind.filter(|_| *kind == judged) else { continue };
+        let Some(list) = kind.list().filter(|_| *kind == judged) else { continue };
+        let member = kind.json_name();
         let body = exchange.response().filter(|response| response.status == 200);
         let body = body.and_then(|response| response.body.json());
         let Some(object) = body.as_ref().and_then(|body| find_object(body, id)) else { continue };
@@ -219,7 +219,7 @@ pub(super) fn check_single_objects(recording: &Recording, judged: ObjectKind) ->
             if listed.all(|value| value == expected)
                 && contradict_as_written(name, expected, actual)
                 && (*name != "status"
-                    || !is_same_text(expected, actual)
+                    || !have_other_case(expected, actual)
                         && is_closed(&views, mode, member, id)
                         && is_unchanged_before(&views, mode, &event, exchange))
             {
@@ -229,13 +229,8 @@ pub(super) fn check_single_objects(recording: &Recording, judged: ObjectKind) ->
             }
         }
     }
-    let violations = changed.into_values().find(|violations| violations.len() >= SINGLE_CHARGES_MIN);
+    let violations = changed.into_values().find(|violations| violations.len() >= SINGLE_OBJECTS_MIN);
     violations.and_then(|violations| violations.into_values().next()).map_or(Ok(()), Err)
-}
-
-/// Returns `true` for texts that differ at most in the case of their letters.
-fn is_same_text(one: &Value, other: &Value) -> bool {
-    one.as_str().zip(other.as_str()).is_some_and(|(one, other)| one.eq_ignore_ascii_case(other))
 }
 
 /// Returns `true` if an object has an event after which it is no longer open.
@@ -390,7 +385,7 @@ pub(super) fn check_amounts_of_paid_charges(recording: &Recording) -> Result<(),
         .iter()
         .filter_map(|single| Some(((single.mode, single.id), find_charge(&single.body)?, single.number)));
     for (copies, count_min) in
-        [(listed.clone(), FAULTY_OBJECTS_MIN), (single.collect::<Vec<_>>(), SINGLE_CHARGES_MIN)]
+        [(listed.clone(), FAULTY_OBJECTS_MIN), (single.collect::<Vec<_>>(), SINGLE_OBJECTS_MIN)]
     {
         let mut lower = BTreeMap::new();
         for (key, charge, number) in copies {

@@ -165,6 +165,12 @@ pub(crate) fn is_unchanged_before(
         .is_some_and(|(newest, responded_at)| newest + CONSISTENCY_TIME < responded_at)
 }
 
+/// Returns `true` if two texts differ only in case.
+pub(crate) fn have_other_case(one: &Value, other: &Value) -> bool {
+    let is_same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
+    one != other && one.as_str().zip(other.as_str()).is_some_and(|(one, other)| is_same(one, other))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -158,8 +158,8 @@ fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Checks that few confirmed payments have the transaction of another charge: none of a detected transfer to their own charge,
-/// but one of a detected transfer to another one.
+/// Checks that the details of few confirmed payments name a transaction that was detected for another charge, and none that was
+/// detected for their own.
 fn check_confirmed_transactions(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let histories = all_histories(&views);

@@ -370,6 +370,15 @@ impl ObjectKind {
     /// All kinds.
     pub const ALL: [ObjectKind; 3] = [ObjectKind::Charge, ObjectKind::Invoice, ObjectKind::PaymentLink];
 
+    /// Returns the list of the kind. `None` for payment links, whose list is not specified.
+    pub fn list(self) -> Option<List> {
+        match self {
+            ObjectKind::Charge => Some(List::Charges),
+            ObjectKind::Invoice => Some(List::Invoices),
+            ObjectKind::PaymentLink => None,
+        }
+    }
+
     /// Returns the name of the kind in JSON and in filters.
     pub fn json_name(self) -> &'static str {
         match self {

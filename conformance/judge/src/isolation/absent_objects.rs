@@ -7,7 +7,7 @@ use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Record
 use conformance_model::verdict::CheckError;
 
 use super::ABSENT;
-use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS};
+use crate::diff::LIST_DELAY_MAX;
 use crate::evidence::{PageView, check_media_type, readable_pages, recorded_at};
 
 /// Checks the status of every response for a single object that does not exist.
@@ -41,8 +41,7 @@ pub(super) fn check_listed_objects(recording: &Recording) -> Result<(), CheckErr
     for ((caller, kind, id), exchanges) in requests {
         let are_absent = |exchange: &&Exchange| matches!(exchange.status(), Some(404 | 410));
         let [exchange, _, ..] = &exchanges[..] else { continue };
-        let list = LISTED_KINDS.into_iter().find(|(_, member)| *member == kind.json_name());
-        let Some((list, _)) = list.filter(|_| exchanges.iter().all(are_absent)) else { continue };
+        let Some(list) = kind.list().filter(|_| exchanges.iter().all(are_absent)) else { continue };
         let mut earlier = views.iter().filter(|view| {
             (Caller::Own(view.mode), view.request.list) == (caller, list)
                 && view.exchange.ended <= exchange.sent

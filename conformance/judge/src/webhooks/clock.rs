@@ -150,6 +150,7 @@ pub(super) fn check_not_before_events(delivered_events: &[DeliveredEvent<'_>]) -
     }
 }
 
+/// Returns the name of the header with the signature and its time `t`.
 pub(super) fn signature_header(all: &Deliveries) -> String {
     format!("{}-Signature", all.header_prefix)
 }

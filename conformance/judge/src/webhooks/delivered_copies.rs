@@ -10,7 +10,7 @@ use conformance_model::recording::shorten;
 use conformance_model::verdict::CheckError;
 
 use crate::charge_versions::is_paid_once;
-use crate::diff::{FAULTY_OBJECTS_MIN, are_most, contradict, is_nonzero, is_other_time};
+use crate::diff::{FAULTY_OBJECTS_MIN, are_most, contradict, have_other_case, is_nonzero, is_other_time};
 use crate::parsed_deliveries::ParsedDelivery;
 
 /// A delivery, with its event in the API.
@@ -218,12 +218,6 @@ pub(crate) fn is_rewritten(one: &Value, other: &Value) -> bool {
         (Value::String(_), Value::String(_)) => have_other_case(one, other) || is_escaped(one, other),
         _ => false,
     }
-}
-
-/// Returns `true` if two texts differ only in case.
-fn have_other_case(one: &Value, other: &Value) -> bool {
-    let is_same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
-    one != other && one.as_str().zip(other.as_str()).is_some_and(|(one, other)| is_same(one, other))
 }
 
 /// Returns `true` if one of two texts is the other one in HTML.

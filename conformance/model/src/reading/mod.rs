@@ -20,9 +20,9 @@ pub use limit::{
     most_served_in_a_minute,
 };
 pub use observed_ids::{
-    ObservedIds, account_meta, event_with_path, events_after_deliveries, events_before_deliveries,
-    first_event_id, listed_events, observed_ids, recent_events, requested_own_event, single_event,
-    stated_mode,
+    ObservedIds, account_meta, asset_code, event_with_path, events_after_deliveries,
+    events_before_deliveries, first_event_id, listed_events, observed_ids, recent_events,
+    requested_own_event, single_event, stated_mode,
 };
 pub use page::{
     Page, event_charge_codes, id_or_code, id_or_json, invoice_charge_codes, link_query, lists_charge,

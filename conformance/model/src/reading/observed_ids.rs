@@ -119,6 +119,11 @@ pub fn account_meta(body: &Value) -> Option<&Value> {
     body.get("meta").or_else(in_envelope)
 }
 
+/// Returns the code of an accepted asset, which may be a code or an object with one.
+pub fn asset_code(asset: &Value) -> Option<&str> {
+    asset.as_str().or_else(|| text_at(asset, &["code"]))
+}
+
 /// Returns the value of `meta.mode`, see [`account_meta`].
 pub fn stated_mode(exchange: &Exchange) -> Option<String> {
     let body = exchange.response()?.body.json()?;

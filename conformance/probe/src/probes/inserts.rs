@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, account_meta, id_or_json, text_at};
+use conformance_model::reading::{Page, account_meta, asset_code, id_or_json, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
 
 use crate::hook;
@@ -210,11 +210,10 @@ fn record_error(session: &mut Session<'_>, why: String) {
     }
 }
 
-/// Returns the first accepted asset of the test mode, which may be a code or an object with one.
+/// Returns the code of the first accepted asset of the test mode.
 fn accepted_asset(session: &Session<'_>) -> Option<String> {
     let body = session.recording.account_exchange(Mode::Test)?.response()?.body.json()?;
-    let first = account_meta(&body)?.get("accepted_assets")?.get(0)?;
-    let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
+    let code = asset_code(account_meta(&body)?.get("accepted_assets")?.get(0)?)?;
     // The code is inserted into a JSON text without escapes.
     code.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')

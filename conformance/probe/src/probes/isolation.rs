@@ -300,11 +300,8 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
         let path = page_path(&request);
         let exchange = session.send(Caller::OtherAccount, Purpose::Page(request), &path).await;
         rows = Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
-        let kind = match list {
-            List::Charges => ObjectKind::Charge,
-            List::Invoices => ObjectKind::Invoice,
-            List::Events => continue,
-        };
+        let listed_kind = ObjectKind::ALL.into_iter().find(|kind| kind.list() == Some(list));
+        let Some(kind) = listed_kind else { continue };
         // An old object is unlikely to change before it is requested.
         let oldest = rows.last().and_then(|row| text_at(row, &["code"]));
         oldest_objects.extend(oldest.map(|code| (kind, code.to_owned())));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::{observed_ids, text_at};
-use conformance_model::recording::{Caller, Exchange, List, ObjectKind, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Recording, Side};
 
 use crate::plan::Plan;
 use crate::probes::filter_values::FilterValues;
@@ -107,11 +107,7 @@ fn codes_with_other_statuses(
     kind: ObjectKind,
     known: &str,
 ) -> Vec<String> {
-    let list = match kind {
-        ObjectKind::Charge => List::Charges,
-        ObjectKind::Invoice => List::Invoices,
-        ObjectKind::PaymentLink => return Vec::new(),
-    };
+    let Some(list) = kind.list() else { return Vec::new() };
     let available = FilterValues::from_recording(recording, mode, |_| true);
     let mut oldest = BTreeMap::new();
     for row in available.rows(list) {
