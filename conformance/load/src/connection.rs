@@ -217,9 +217,11 @@ impl Connection {
             }
         }
         if matches!(stream, Stream::Tls(_)) {
-            poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx))
-                .await
-                .map_err(|error| RequestError::from_io_error(&error))?;
+            let flush = poll_fn(|cx| {
+                let progress = Pin::new(&mut *stream).poll_flush(cx);
+                if progress.is_pending() { timeout.poll(cx).map(Err) } else { progress }
+            });
+            flush.await.map_err(|error| RequestError::from_io_error(&error))?;
         }
         Ok(())
     }
