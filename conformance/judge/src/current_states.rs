@@ -201,7 +201,7 @@ fn missing_amount(object: &EndedObject<'_>) -> Option<StateDifference> {
         object.events.iter().filter(|event| CONFIRMED_TYPES.contains(&event.kind)).collect();
     let is_received = |event: &&KnownEvent<'_>| event.copy.text("received_amount").is_some_and(is_nonzero);
     let is_refunded = object.events.iter().any(|event| event.kind == "charge.refunded");
-    if is_refunded || confirmed.is_empty() || !confirmed.iter().all(|event| is_received(event)) {
+    if is_refunded || confirmed.is_empty() || !confirmed.iter().all(is_received) {
         return None;
     }
     let amount = object.copy.text("received_amount")?;
