@@ -70,9 +70,10 @@ fn group(exchange: &Exchange) -> Group {
         Purpose::Page(request) if request.filters.is_empty() => Group::Lists,
         Purpose::Page(_) => Group::Filters,
         Purpose::Event { .. } | Purpose::Filter { .. } => Group::Isolation,
-        Purpose::BeforeDeliveries | Purpose::AfterDeliveries | Purpose::DeliveredEvent { .. } => {
-            Group::Webhooks
-        }
+        Purpose::BeforeDeliveries
+        | Purpose::AfterDeliveries
+        | Purpose::ListAfterDeliveries(_)
+        | Purpose::DeliveredEvent { .. } => Group::Webhooks,
         Purpose::Object { .. } => Group::Objects,
         Purpose::Choice { .. } => Group::Extended,
         Purpose::Create | Purpose::DuringInserts { .. } => Group::Inserts,

@@ -20,6 +20,7 @@ use crate::diff::{
     have_other_case, is_nonzero, is_other_time, is_unchanged_before,
 };
 use crate::evidence::{PageView, readable_pages};
+use crate::object_copies::find_object;
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
@@ -34,7 +35,7 @@ const SINGLE_OBJECTS_MIN: usize = 2;
 /// The event types after which an object is still open.
 const OPEN_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "invoice.created", "invoice.sent", "invoice.viewed"];
-/// The minimum time from the creation of a charge to the detection of its transfer, for comparison with its time of payment.
+/// The minimum time between two events of a charge, for a comparison of the first one with its time of payment.
 const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
 
 /// The versions of one charge, those in deliveries first.
@@ -163,7 +164,7 @@ pub(crate) fn single_charges(recording: &Recording) -> impl Iterator<Item = Sing
 }
 
 /// Checks that a single charge has the code by which it was requested, and that the single charges of both modes have the
-/// amounts that their events show.
+/// amounts and the currency that their events show.
 pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
@@ -175,9 +176,7 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
             return Err(CheckError::violation(number, format!("the charge with code {id}"), actual));
         }
         let versions = charges.get(&(mode, id)).map_or(&[][..], Vec::as_slice);
-        let changed = |version: &&Subject| {
-            only_changed_field(&version.object, charge).filter(|name| name.ends_with("_amount"))
-        };
+        let changed = |version: &&Subject| only_changed_field(&version.object, charge);
         let of_events = || versions.iter().filter(|version| !version.is_delivered);
         if let Some((version, name)) =
             of_events().next().and_then(|version| Some((version, changed(version)?)))
@@ -242,22 +241,14 @@ fn is_closed(views: &[PageView<'_>], mode: Mode, member: &str, id: &str) -> bool
     })
 }
 
-/// Returns the outermost object of a body with this code.
-fn find_object<'a>(body: &'a Value, code: &str) -> Option<&'a Value> {
-    if text_at(body, &["code"]) == Some(code) {
-        return Some(body);
-    }
-    body.as_object()?.values().find_map(|member| find_object(member, code))
-}
-
-/// Checks the times of payment of charges that were paid once: each charge keeps its own, which is not that of its
-/// creation.
+/// Checks the times of payment of charges that were paid once: each charge keeps its own, which is neither that of its
+/// creation nor that of the detection of its transfer.
 pub(super) fn check_times_of_payment(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
     let paid_once: Vec<_> =
         charges.iter().filter(|(_, versions)| is_paid_once(types_and_ids(versions))).collect();
-    for rule in [changed_paid_at, copied_paid_at] {
+    for rule in [changed_paid_at, paid_at_of_creation, paid_at_of_detection] {
         let compared: Vec<_> = paid_once.iter().filter_map(|(_, versions)| rule(versions)).collect();
         let count = compared.len();
         let violating = compared.into_iter().flatten().collect();
@@ -298,16 +289,27 @@ fn event_time(versions: &[&Subject], kind: &str) -> Option<OffsetDateTime> {
 
 /// Compares the time of payment of a charge with the time of its creation, which must not be equal. `None` if the transfer of
 /// the charge was not detected a while after the creation.
-fn copied_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
-    let [created, detected] =
-        ["charge.created", "charge.payment_detected"].map(|kind| event_time(versions, kind));
-    let (created, detected) = (created?, detected?);
+fn paid_at_of_creation<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
+    copied_paid_at(versions, ["charge.created", "charge.payment_detected"])
+}
+
+/// Compares the time of payment of a charge with the time at which its transfer was detected, which must not be equal. `None` if
+/// the transfer was not confirmed a while later.
+fn paid_at_of_detection<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
+    copied_paid_at(versions, ["charge.payment_detected", "charge.paid"])
+}
+
+/// Compares the time of payment of a charge with that of the first of two events. `None` if the second event was not recorded a
+/// while after the first one.
+fn copied_paid_at<'s>(versions: &Versions<'s>, kinds: [&str; 2]) -> Option<WrongTime<'s>> {
+    let [first, second] = kinds.map(|kind| event_time(versions, kind));
+    let (first, second) = (first?, second?);
     let (version, time) = payment_with_time(versions)?;
-    if detected - created < DETECTION_DELAY_MIN {
+    if second - first < DETECTION_DELAY_MIN {
         return None;
     }
-    let is_copied = (time - created).abs() < SAME_TIME_MAX;
-    Some(is_copied.then(|| (version, format!("a paid_at after {created}, when the charge was created"))))
+    let is_copied = (time - first).abs() < SAME_TIME_MAX;
+    Some(is_copied.then(|| (version, format!("a paid_at after {first}, the time of its {}", kinds[0]))))
 }
 
 /// A field that shows a payment, and a function that recognizes its values.

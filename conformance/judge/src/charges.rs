@@ -15,12 +15,15 @@ use crate::charge_versions::{
     check_single_objects, check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
+use crate::current_states;
 use crate::diff::are_most;
 use crate::exchanged_values;
+use crate::object_copies::CopySource;
 use crate::object_history::check_paid_at;
 use crate::parsed_deliveries::{
     ParsedDelivery, has_microseconds, judge_each_delivery, member_text, no_delivery_with, received_deliveries,
 };
+use crate::payment_amounts;
 use crate::subjects::{Subject, judge_each_subject, no_subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -37,7 +40,8 @@ pub(super) const CHECKS: &[Check] = &[
     .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.amounts", NEEDS, |recording| {
         let outcome = judge_charges(recording, invalid_amount)?;
-        check_amounts_of_paid_charges(recording).map(|()| outcome)
+        check_amounts_of_paid_charges(recording)?;
+        payment_amounts::check(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_amount", NEEDS_DELIVERIES, |recording| {
@@ -56,11 +60,7 @@ pub(super) const CHECKS: &[Check] = &[
         check_locked_rate(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES_AND_OBJECTS),
-    Check::new("charges.status", NEEDS, |recording| {
-        let outcome = judge_status(recording)?;
-        check_single_objects(recording, ObjectKind::Charge).map(|()| outcome)
-    })
-    .with_optional_probes(DELIVERIES_AND_OBJECTS),
+    Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES_AND_OBJECTS),
     Check::new("charges.fiat_currency", NEEDS, judge_currency).with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| {
         let outcome = judge_string(recording, "asset")?;
@@ -259,6 +259,9 @@ fn check_unmasked_addresses(recording: &Recording) -> Result<(), CheckError> {
 fn judge_status(recording: &Recording) -> CheckResult {
     judge_string(recording, "status")?;
     check_unpaid(recording, ("status", |status| status == "paid"))?;
+    check_single_objects(recording, ObjectKind::Charge)?;
+    payment_amounts::check_underpaid_status(recording)?;
+    current_states::check(recording, &[("charge", CopySource::Single)])?;
     let found = subjects(recording, "charge")?;
     let mut judged = false;
     for delivered in [true, false] {

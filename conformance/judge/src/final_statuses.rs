@@ -6,11 +6,14 @@ use conformance_model::reading::text_at;
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
+use crate::diff::FAULTY_OBJECTS_MIN;
 use crate::evidence::readable_pages;
 
-/// The event types after which an object has another status than at its creation. `charge.expired` is none of them, because
-/// an expired charge may still accept a payment.
-const FINAL_TYPES: [&str; 4] = ["charge.paid", "charge.canceled", "invoice.paid", "invoice.voided"];
+/// The event types after which an object has another status than at its creation.
+const FINAL_TYPES: [&str; 6] =
+    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
+/// The event types after which a charge may accept another payment, for which more objects are needed.
+const REOPENABLE_TYPES: [&str; 2] = ["charge.expired", "charge.refunded"];
 /// The minimum number of objects whose status is unchanged after a final event, for a violation, and of changed objects that
 /// show the status of a creation: one may have changed while the page was rendered.
 const OBJECTS_MIN: usize = 2;
@@ -46,7 +49,7 @@ pub(crate) struct UnchangedStatus<T> {
 type StatusesByType<'a, T> = BTreeMap<&'a str, EventStatus<'a, T>>;
 
 /// Returns an event of [`FINAL_TYPES`] that shows the status which the object had at its creation, if there are
-/// [`OBJECTS_MIN`] such objects. A creation may be shown with a later status. So a status counts as that of a creation only
+/// [`OBJECTS_MIN`] such objects, or more for the [`REOPENABLE_TYPES`]. A creation may be shown with a later status. So a status counts as that of a creation only
 /// if all objects whose status changes have it in the event of their creation, and none in this final event.
 pub(crate) fn unchanged_status<'a, T: Copy>(
     events: impl Iterator<Item = EventStatus<'a, T>>,
@@ -81,7 +84,8 @@ pub(crate) fn unchanged_status<'a, T: Copy>(
                     .is_some_and(|status| creation_statuses.len() == 1 && creation_statuses.contains(&status))
         };
         let unchanged: Vec<_> = objects.values().filter(is_unchanged).collect();
-        let event = unchanged.last().filter(|_| unchanged.len() >= OBJECTS_MIN)?.get(kind)?;
+        let count_min = if REOPENABLE_TYPES.contains(&kind) { FAULTY_OBJECTS_MIN } else { OBJECTS_MIN };
+        let event = unchanged.last().filter(|_| unchanged.len() >= count_min)?.get(kind)?;
         Some(UnchangedStatus {
             source: event.source,
             expected: format!("another status in a {kind} than at the creation"),

@@ -8,14 +8,17 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{invoice_charge_codes, text_at};
-use conformance_model::recording::{List, ObjectKind, Recording};
+use conformance_model::recording::{List, ObjectKind, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::charge_versions::check_single_objects;
 use super::parsed_deliveries::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
 use crate::check::{Check, Mismatch};
+use crate::current_states;
 use crate::evidence::{PageView, readable_pages};
 use crate::exchanged_values;
+use crate::invoice_charges;
+use crate::object_copies::CopySource;
 use crate::subjects::{Subject, judge_each_subject, subjects};
 
 /// The groups of probes that read invoices, in events and in the list, after the account was read.
@@ -26,7 +29,11 @@ const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 pub(super) const CHECKS: &[Check] = &[
     Check::new("invoices.fields", NEEDS, |recording| {
         let outcome = judge_fields(recording)?;
-        check_single_objects(recording, ObjectKind::Invoice).map(|()| outcome)
+        check_single_codes(recording)?;
+        check_single_objects(recording, ObjectKind::Invoice)?;
+        let kinds = [("invoice", CopySource::Single), ("charge", CopySource::InInvoice)];
+        current_states::check(recording, &kinds)?;
+        invoice_charges::check(recording).map(|()| outcome)
     })
     .with_optional_probes(&[Group::Account, Group::Webhooks, Group::Objects]),
     Check::new("invoices.formats", NEEDS_DELIVERIES, observe_json_types),
@@ -50,6 +57,32 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_empty_field(recording)?;
     exchanged_values::check(recording, "invoice", &OWN_TEXT_FIELDS)?;
     check_own_values(recording).map(|()| outcome)
+}
+
+/// Returns the outermost object of a body that has most of the [`FIELDS`]: the envelope of a single invoice is not specified.
+fn find_invoice(body: &Value) -> Option<&Value> {
+    let count = FIELDS.iter().filter(|name| body.get(**name).is_some()).count();
+    if count * 2 > FIELDS.len() && text_at(body, &["code"]).is_some() {
+        return Some(body);
+    }
+    body.as_object()?.values().find_map(find_invoice)
+}
+
+/// Checks that a single invoice has the code by which it was requested.
+fn check_single_codes(recording: &Recording) -> Result<(), CheckError> {
+    for exchange in recording.exchanges.iter().filter(|exchange| exchange.status() == Some(200)) {
+        let Purpose::Object { kind: ObjectKind::Invoice, id, side: Side::Own, .. } = &exchange.purpose else {
+            continue;
+        };
+        let body = exchange.response().and_then(|response| response.body.json());
+        if let Some(invoice) = body.as_ref().and_then(|body| find_invoice(body))
+            && text_at(invoice, &["code"]) != Some(id)
+        {
+            let expected = format!("the invoice with code {id}");
+            return Err(CheckError::violation(exchange.number, expected, member_text(invoice, "code")));
+        }
+    }
+    Ok(())
 }
 
 /// The fields whose values differ between most invoices.

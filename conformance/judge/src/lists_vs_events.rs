@@ -16,12 +16,15 @@ use conformance_model::recording::{Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
+use crate::current_states;
 use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS};
 use crate::event_sequences;
 use crate::evidence::{
     PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at, readable_pages, recorded_at,
 };
 use crate::final_statuses;
+use crate::listed_objects;
+use crate::object_copies::CopySource;
 use crate::object_history;
 use crate::repeated_events;
 use crate::status_names;
@@ -29,7 +32,8 @@ use crate::status_names;
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("lists.complete", NEEDS, judge_complete),
+    Check::new("lists.complete", NEEDS, judge_complete)
+        .with_optional_probes(&[Group::Objects, Group::Webhooks]),
     Check::new("events.recorded", NEEDS, judge_recorded).with_optional_probes(&[Group::Webhooks]),
 ];
 
@@ -114,6 +118,8 @@ fn judge_complete(recording: &Recording) -> CheckResult {
         }
     }
     object_history::check_listed_values(recording)?;
+    current_states::check(recording, &LISTED_KINDS.map(|(_, member)| (member, CopySource::List)))?;
+    listed_objects::check(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {

@@ -534,15 +534,16 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
                 }
                 let listed: Vec<_> = views
                     .iter()
-                    .filter(|view| {
-                        (view.mode, view.request.list) == (mode, list) && view.number() < events.number()
-                    })
+                    .filter(|view| (view.mode, view.request.list) == (mode, list))
                     .flat_map(|view| view.rows().iter().map(move |row| (view, row)))
                     .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
                     .collect();
                 for name in immutable_fields.iter().copied() {
                     check_field(&listed, member, name, |_, _, _| true)?;
                 }
+                // The state is compared with events that were read later.
+                let listed: Vec<_> =
+                    listed.into_iter().filter(|(view, ..)| view.number() < events.number()).collect();
                 check_field(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
                 check_field(&listed, member, "paid_at", |view, row, event| {
                     is_final(member, view, event) || is_unchanged(member, view, row, event)

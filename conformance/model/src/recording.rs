@@ -259,6 +259,8 @@ pub enum Purpose {
     BeforeDeliveries,
     /// Reads the events after the deliveries.
     AfterDeliveries,
+    /// Reads the first long page of a list of charges or invoices, shortly before the events after the deliveries.
+    ListAfterDeliveries(List),
     /// Reads the event of a delivery.
     DeliveredEvent {
         /// The requested id.

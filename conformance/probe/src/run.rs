@@ -206,6 +206,9 @@ async fn run_groups(
         completed.insert(*group);
         if *group == Group::Account && groups.contains(&Group::Webhooks) {
             webhooks::read_existing_events(session).await;
+            if groups.contains(&Group::Objects) && session.receiving_since.is_some() {
+                objects::read_watched(session).await;
+            }
         }
     }
     if !session.plan.interrupt.is_raised() {

@@ -66,7 +66,8 @@ pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
         Purpose::Burst(_)
         | Purpose::DuringInserts { .. }
         | Purpose::BeforeDeliveries
-        | Purpose::AfterDeliveries => {}
+        | Purpose::AfterDeliveries
+        | Purpose::ListAfterDeliveries(_) => {}
         _ => return None,
     }
     let (path, query) = exchange.target.split_once('?').unwrap_or((&exchange.target, ""));

@@ -1,10 +1,12 @@
 //! Requests single charges, invoices and payment links, if the operator configured their paths. The key of each mode
 //! requests an object of its own mode, one of the other mode, and nonexistent ones, as for events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{observed_ids, text_at};
+use conformance_model::reading::{events_before_deliveries, observed_ids, text_at};
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Recording, Side};
 
 use crate::plan::Plan;
@@ -16,6 +18,13 @@ use crate::session::Session;
 const ROUNDS: u8 = 2;
 /// The most further own objects of a kind and mode, each with another status.
 const OTHER_STATUSES_MAX: usize = 2;
+/// The kinds of which an object is read at the start of a run and again at its end.
+const WATCHED_KINDS: [ObjectKind; 2] = [ObjectKind::Charge, ObjectKind::Invoice];
+/// The round number of these reads, different from those of comparisons.
+const WATCHED_ROUND: u8 = 9;
+/// The event types after which an object does not change soon.
+const END_TYPES: [&str; 6] =
+    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
 const REQUESTS_PER_KIND: u32 =
     Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32 + 2 * OTHER_STATUSES_MAX as u32);
 
@@ -25,7 +34,51 @@ pub(crate) fn requests(plan: &Plan) -> u32 {
     let kinds = plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32;
     let listed = [&plan.paths.charge, &plan.paths.invoice];
     let of_other_account = listed.into_iter().filter(|path| path.is_some()).count() as u32;
-    kinds * REQUESTS_PER_KIND + if plan.other_account_key.is_some() { of_other_account } else { 0 }
+    let watched = listed.into_iter().filter(|path| path.is_some() && plan.webhooks.is_some()).count() as u32;
+    kinds * REQUESTS_PER_KIND
+        + if plan.other_account_key.is_some() { of_other_account } else { 0 }
+        + watched * 2 * Mode::BOTH.len() as u32
+}
+
+/// Reads the newest charge and the newest invoice of each mode that has not ended, by the events that were read before the
+/// deliveries.
+pub(crate) async fn read_watched(session: &mut Session<'_>) {
+    for mode in Mode::BOTH {
+        let events = events_before_deliveries(&session.recording, mode);
+        for kind in WATCHED_KINDS {
+            let Some(code) = newest_open(&events, kind.json_name()) else { continue };
+            request_watched(session, mode, kind, &code).await;
+        }
+    }
+}
+
+/// Reads the objects of [`read_watched`] again.
+pub(super) async fn read_watched_again(session: &mut Session<'_>) {
+    let watched = |exchange: &Exchange| match (&exchange.purpose, exchange.caller) {
+        (Purpose::Object { kind, id, round: WATCHED_ROUND, .. }, Caller::Own(mode)) => {
+            Some((mode, *kind, id.clone()))
+        }
+        _ => None,
+    };
+    let watched: Vec<_> = session.recording.exchanges.iter().filter_map(watched).collect();
+    for (mode, kind, code) in watched {
+        request_watched(session, mode, kind, &code).await;
+    }
+}
+
+async fn request_watched(session: &mut Session<'_>, mode: Mode, kind: ObjectKind, code: &str) {
+    if let Some(path) = object_path(session.plan, kind, code) {
+        let purpose = Purpose::Object { kind, id: code.to_owned(), side: Side::Own, round: WATCHED_ROUND };
+        session.send(Caller::Own(mode), purpose, &path).await;
+    }
+}
+
+/// Returns the code of the newest object of a kind that has no event of [`END_TYPES`].
+fn newest_open(events: &[Value], member: &str) -> Option<String> {
+    let code = |event: &'_ Value| text_at(event, &[member, "code"]).map(str::to_owned);
+    let is_end = |event: &&Value| text_at(event, &["type"]).is_some_and(|kind| END_TYPES.contains(&kind));
+    let ended: BTreeSet<_> = events.iter().filter(is_end).filter_map(code).collect();
+    events.iter().filter_map(code).find(|code| !code.is_empty() && !ended.contains(code))
 }
 
 /// Returns the path of a single object, if the operator configured one for its kind.

@@ -18,6 +18,7 @@ use conformance_receiver::{
 
 use crate::delivery_source::{DeliverySource, DeliveryTrigger, TriggeredDeliveries, Webhooks};
 use crate::plan::Plan;
+use crate::probes::objects;
 use crate::request_paths::event_path;
 use crate::session::Session;
 
@@ -26,9 +27,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// With each key: one page before the deliveries, [`AFTER_PAGES`] after them, and [`SINGLE_EVENTS_MAX`] events of each
-/// mode.
-pub(crate) const COST: Cost = Cost { live: 8, test: 8, other: 0, total: 16 };
+/// With each key: one page before the deliveries, [`AFTER_PAGES`] after them, one of [`FINAL_LISTS`], and
+/// [`SINGLE_EVENTS_MAX`] events of each mode.
+pub(crate) const COST: Cost = Cost { live: 9, test: 9, other: 0, total: 18 };
+/// The lists that are read after the deliveries. The other two lists have been read shortly before, or have the same faults.
+const FINAL_LISTS: [(Mode, List); 2] = [(Mode::Live, List::Charges), (Mode::Test, List::Invoices)];
 /// The number of events per mode that are requested by their id with each key.
 const SINGLE_EVENTS_MAX: usize = 2;
 /// The most pages of events per mode that are read after the deliveries. A busy account has more new events than a
@@ -92,8 +95,14 @@ pub(crate) async fn read_existing_events(session: &mut Session<'_>) {
     session.progress.on_receive(*receive_for);
 }
 
-/// Reads the events of both modes, newest first, until a page has one that existed before the deliveries.
+/// Reads the watched objects and the [`FINAL_LISTS`], so that the events which are read later include all of their changes. Then
+/// reads the events of both modes, newest first, until a page has one that existed before the deliveries.
 async fn read_new_events(session: &mut Session<'_>) {
+    objects::read_watched_again(session).await;
+    for (mode, list) in FINAL_LISTS {
+        let path = format!("{}?per_page={LONG_PAGE_SIZE}", list.path());
+        session.send(Caller::Own(mode), Purpose::ListAfterDeliveries(list), &path).await;
+    }
     for mode in Mode::BOTH {
         let before = events_before_deliveries(&session.recording, mode);
         let is_known = |row: &Value| before.iter().any(|known| known["id"] == row["id"]);

@@ -1,0 +1,214 @@
+//! The current state of charges and invoices in lists and single reads, compared with their events.
+//!
+//! A busy account has objects whose life takes less than a minute. So an object is compared some time after its final event was
+//! seen, by the run's clock, and each rule needs several objects with the same fault.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use time::Duration;
+
+use conformance_model::reading::{parse_utc, text_at};
+use conformance_model::recording::Recording;
+use conformance_model::verdict::CheckError;
+
+use crate::charge_versions::is_paid_once;
+use crate::diff::{FAULTY_OBJECTS_MIN, are_most, have_other_case, is_nonzero, is_other_time};
+use crate::object_copies::{
+    CopySource, CopySources, KnownEvent, ObjectCopy, ObjectKey, UPDATE_DELAY_MAX, known_events,
+};
+use crate::parsed_deliveries::member_text;
+
+/// The event types that end an object, at least until another event.
+const END_TYPES: [&str; 6] =
+    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
+/// The minimum number of single objects with a fault, for a violation. A run reads few of them.
+const SINGLE_OBJECTS_MIN: usize = 2;
+
+/// An object whose newest known event is one of [`END_TYPES`], and a later read of the object.
+struct EndedObject<'a> {
+    copy: ObjectCopy<'a>,
+    end: KnownEvent<'a>,
+    /// All known events, oldest first.
+    events: Vec<KnownEvent<'a>>,
+    /// The copies whose response was complete before the final event was seen.
+    earlier: Vec<ObjectCopy<'a>>,
+}
+
+/// A difference of a copy from its final event: the expected and the actual value.
+type StateDifference = Option<(String, String)>;
+
+/// Checks the objects of some kinds, each in one source: their status, and for charges their payment.
+pub(super) fn check(recording: &Recording, kinds: &[(&str, CopySource)]) -> Result<(), CheckError> {
+    let sources = CopySources::from_recording(recording);
+    let copies = sources.copies();
+    kinds.iter().try_for_each(|(member, source)| check_kind(recording, &copies, member, *source))
+}
+
+fn check_kind(
+    recording: &Recording,
+    copies: &[ObjectCopy<'_>],
+    member: &str,
+    source: CopySource,
+) -> Result<(), CheckError> {
+    let ended = ended_objects(copies, member, source);
+    let creation_status = creation_status(copies, member);
+    check_each(&ended, source, |object| Some(outdated_status(object, creation_status)))?;
+    check_each(&ended, source, wrong_payment_time)?;
+    if recording.exact_amounts && member == "charge" && source != CopySource::InInvoice {
+        let received = received_objects(copies, source);
+        check_each(&received, source, missing_amount)?;
+    }
+    Ok(())
+}
+
+/// Checks for each event type that most objects have no difference, or that few single objects have one. `difference` returns
+/// `None` for objects that cannot be compared.
+fn check_each(
+    objects: &[EndedObject<'_>],
+    source: CopySource,
+    difference: impl Fn(&EndedObject<'_>) -> Option<StateDifference>,
+) -> Result<(), CheckError> {
+    let mut by_type: BTreeMap<&str, Vec<(&EndedObject<'_>, StateDifference)>> = BTreeMap::new();
+    for object in objects {
+        let group = if source == CopySource::Single { "" } else { object.end.kind };
+        if let Some(result) = difference(object) {
+            by_type.entry(group).or_default().push((object, result));
+        }
+    }
+    for compared in by_type.into_values() {
+        let count = compared.len();
+        let wrong: Vec<_> =
+            compared.into_iter().filter_map(|(object, result)| Some((object, result?))).collect();
+        let are_enough = match source {
+            CopySource::Single => wrong.len() >= SINGLE_OBJECTS_MIN && wrong.len() * 2 > count,
+            _ => are_most(wrong.len(), count),
+        };
+        if let Some((object, (expected, actual))) = wrong.last().filter(|_| are_enough) {
+            let ObjectCopy { member, code, number, .. } = object.copy;
+            return Err(CheckError::violation(
+                number,
+                format!("{expected} of {member} {code}, {} s after its {}", object.age(), object.end.kind),
+                format!("{actual}, and so for {} more", wrong.len() - 1),
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl EndedObject<'_> {
+    /// Returns the seconds from the first copy of the final event to the read.
+    fn age(&self) -> i64 {
+        (self.copy.sent - self.end.seen).whole_seconds()
+    }
+}
+
+/// Returns the last read of each object of a kind in a source, for objects that ended long before.
+fn ended_objects<'a>(copies: &[ObjectCopy<'a>], member: &str, source: CopySource) -> Vec<EndedObject<'a>> {
+    let is_end = |event: &KnownEvent<'_>| END_TYPES.contains(&event.kind);
+    objects_with_newest(copies, source, |key, newest| key.1 == member && is_end(newest))
+}
+
+/// Returns the charges in a source whose newest known event was seen long before.
+fn received_objects<'a>(copies: &[ObjectCopy<'a>], source: CopySource) -> Vec<EndedObject<'a>> {
+    objects_with_newest(copies, source, |key, _| key.1 == "charge")
+}
+
+/// Returns the last read of each object in a source that is more than [`UPDATE_DELAY_MAX`] later than the first copy of its
+/// newest event, if `is_compared` returns `true` for this event.
+fn objects_with_newest<'a>(
+    copies: &[ObjectCopy<'a>],
+    source: CopySource,
+    is_compared: impl Fn(&ObjectKey<'_>, &KnownEvent<'_>) -> bool,
+) -> Vec<EndedObject<'a>> {
+    let events = known_events(copies);
+    let mut last: BTreeMap<ObjectKey<'_>, ObjectCopy<'_>> = BTreeMap::new();
+    for copy in copies.iter().filter(|copy| copy.source == source) {
+        let known = last.entry(copy.key()).or_insert(*copy);
+        if copy.sent >= known.sent {
+            *known = *copy;
+        }
+    }
+    let mut by_object: BTreeMap<ObjectKey<'_>, Vec<ObjectCopy<'_>>> = BTreeMap::new();
+    for copy in copies {
+        by_object.entry(copy.key()).or_default().push(*copy);
+    }
+    let mut found = Vec::new();
+    for (key, copy) in last {
+        let Some(events) = events.get(&key) else { continue };
+        let Some(end) = events.last().filter(|newest| is_compared(&key, newest)) else { continue };
+        if copy.sent - end.seen < UPDATE_DELAY_MAX {
+            continue;
+        }
+        let is_earlier = |other: &&ObjectCopy<'_>| other.seen < end.seen;
+        let earlier = by_object[&key].iter().filter(is_earlier).copied().collect();
+        found.push(EndedObject { copy, end: *end, events: events.clone(), earlier });
+    }
+    found
+}
+
+/// Returns the status with which most objects of a kind are delivered at their creation. `None` if there are few such
+/// deliveries, or if the status is `paid`.
+fn creation_status<'a>(copies: &[ObjectCopy<'a>], member: &str) -> Option<&'a str> {
+    let created = format!("{member}.created");
+    let mut codes_by_status: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for copy in copies.iter().filter(|copy| copy.source == CopySource::Delivery && copy.kind() == created) {
+        codes_by_status.entry(copy.text("status")?).or_default().insert(copy.code);
+    }
+    let count: usize = codes_by_status.values().map(BTreeSet::len).sum();
+    let (status, codes) = codes_by_status.into_iter().max_by_key(|(_, codes)| codes.len())?;
+    (are_most(codes.len(), count) && !status.eq_ignore_ascii_case("paid")).then_some(status)
+}
+
+/// Compares the status of an object. A wrong one is that of new objects, or one that the object had before its final event.
+fn outdated_status(object: &EndedObject<'_>, creation_status: Option<&str>) -> StateDifference {
+    let status = object.copy.text("status")?;
+    let end_status = object.end.copy.object.get("status")?;
+    let had_before = |copy: &ObjectCopy<'_>| copy.text("status") == Some(status);
+    let is_final = status.eq_ignore_ascii_case("paid")
+        || *end_status == *status
+        || have_other_case(end_status, &Value::from(status));
+    let is_outdated = creation_status == Some(status) || !is_final && object.earlier.iter().any(had_before);
+    is_outdated.then(|| {
+        let expected = format!("a status after {}", object.end.kind);
+        (expected, format!("status {status}, as before"))
+    })
+}
+
+/// Compares the time of payment of a charge that was paid once and still has the status of its payment.
+fn wrong_payment_time(object: &EndedObject<'_>) -> Option<StateDifference> {
+    let types = object.events.iter().map(|event| (event.kind, event.copy.event.map(|event| event.id)));
+    if object.end.kind != "charge.paid" || !is_paid_once(types) {
+        return None;
+    }
+    let (copy, paid) = (object.copy.object, object.end.copy.object);
+    let time = parse_utc(text_at(paid, &["paid_at"])?)?;
+    if copy.get("status")? != paid.get("status")? {
+        return None;
+    }
+    let shown = copy.get("paid_at")?;
+    let is_wrong = match shown.as_str().map(parse_utc) {
+        None => shown.is_null(),
+        Some(shown) => is_other_time(shown?, time),
+    };
+    Some(is_wrong.then(|| (member_text(paid, "paid_at"), member_text(copy, "paid_at"))))
+}
+
+/// Compares the received amount of a charge with the events of its payment: it is not zero if all of them have another amount.
+fn missing_amount(object: &EndedObject<'_>) -> Option<StateDifference> {
+    const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
+    let confirmed: Vec<_> =
+        object.events.iter().filter(|event| CONFIRMED_TYPES.contains(&event.kind)).collect();
+    let is_received = |event: &&KnownEvent<'_>| event.copy.text("received_amount").is_some_and(is_nonzero);
+    let is_refunded = object.events.iter().any(|event| event.kind == "charge.refunded");
+    if is_refunded || confirmed.is_empty() || !confirmed.iter().all(is_received) {
+        return None;
+    }
+    let amount = object.copy.text("received_amount")?;
+    let expected = member_text(confirmed[0].copy.object, "received_amount");
+    let is_number = amount.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    Some((is_number && !is_nonzero(amount)).then(|| (expected, format!("received_amount {amount}"))))
+}
+
+const _: () = assert!(SINGLE_OBJECTS_MIN < FAULTY_OBJECTS_MIN);
+const _: () = assert!(UPDATE_DELAY_MAX.whole_seconds() > Duration::MINUTE.whole_seconds());

@@ -1,0 +1,309 @@
+//! The copies of all charges and invoices in lists, single reads, events and deliveries, with the time at which each was read.
+//!
+//! The times are those of the run's clock, so that copies can be ordered even if the clocks of the service differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use conformance_model::mode::Mode;
+use conformance_model::reading::{parse_utc, requested_own_event, single_event, text_at};
+use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Recording, Side};
+
+use crate::cached_responses::cached_exchanges;
+use crate::diff::LISTED_KINDS;
+use crate::evidence::{PageView, readable_pages, recorded_at};
+use crate::parsed_deliveries::{ReceivedDeliveries, received_deliveries};
+
+/// The time from the first copy that shows a change to the first read that must show it.
+pub(crate) const UPDATE_DELAY_MAX: Duration = Duration::seconds(65);
+
+/// The source of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum CopySource {
+    /// An item of a list.
+    List,
+    /// The response for a single object.
+    Single,
+    /// A charge in an invoice that is listed or read alone.
+    InInvoice,
+    /// An event of the API.
+    Event,
+    /// A delivery.
+    Delivery,
+}
+
+/// A charge or an invoice as read once.
+#[derive(Clone, Copy)]
+pub(crate) struct ObjectCopy<'a> {
+    pub(crate) mode: Mode,
+    /// `charge` or `invoice`.
+    pub(crate) member: &'static str,
+    pub(crate) code: &'a str,
+    pub(crate) object: &'a Value,
+    pub(crate) source: CopySource,
+    /// The event, if the source is an event or a delivery.
+    pub(crate) event: Option<CopiedEvent<'a>>,
+    /// The time of the request; for a delivery, of its arrival.
+    pub(crate) sent: Duration,
+    /// The time of the response; for a delivery, of its arrival.
+    pub(crate) seen: Duration,
+    /// The number of the exchange; `None` for a delivery.
+    pub(crate) number: Option<u32>,
+}
+
+/// The event that contains a copy.
+#[derive(Clone, Copy)]
+pub(crate) struct CopiedEvent<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) kind: &'a str,
+    /// The time of the event; for a delivery, that of its body.
+    pub(crate) recorded_at: OffsetDateTime,
+    /// `true` if later events of the object were seen, too: by deliveries, or on this unfiltered page and those before it.
+    pub(crate) is_followed: bool,
+}
+
+/// The mode, the member and the code of an object.
+pub(crate) type ObjectKey<'a> = (Mode, &'static str, &'a str);
+
+impl<'a> ObjectCopy<'a> {
+    pub(crate) fn key(&self) -> ObjectKey<'a> {
+        (self.mode, self.member, self.code)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
+        text_at(self.object, &[name])
+    }
+
+    /// Returns the type of the event; an empty text if the source is no event.
+    pub(crate) fn kind(&self) -> &'a str {
+        self.event.map_or("", |event| event.kind)
+    }
+}
+
+/// The parsed responses and deliveries of a recording that contain copies.
+pub(crate) struct CopySources<'a> {
+    pub(crate) views: Vec<PageView<'a>>,
+    /// Single objects with their modes and members.
+    objects: Vec<(&'a Exchange, Mode, &'static str, Arc<Value>)>,
+    events: Vec<(&'a Exchange, Mode, Value)>,
+    received: Option<ReceivedDeliveries<'a>>,
+    /// The time of the run's clock at the start of the receiver, if it is known.
+    receiver_start: Option<Duration>,
+}
+
+impl<'a> CopySources<'a> {
+    /// Parses the responses and deliveries. Responses of a cache are left out.
+    pub(crate) fn from_recording(recording: &'a Recording) -> CopySources<'a> {
+        let cached = cached_exchanges(recording);
+        let cached: BTreeSet<_> = cached.iter().map(|(exchange, _)| exchange.number).collect();
+        let is_fresh = |exchange: &&Exchange| !cached.contains(&exchange.number);
+        let views = readable_pages(recording).into_iter().filter(|view| is_fresh(&view.exchange)).collect();
+        let mut objects = Vec::new();
+        let mut events = Vec::new();
+        for exchange in recording.exchanges.iter().filter(is_fresh) {
+            let Caller::Own(mode) = exchange.caller else { continue };
+            let Some(response) = exchange.response().filter(|response| response.status == 200) else {
+                continue;
+            };
+            match &exchange.purpose {
+                Purpose::Object { kind: kind @ (ObjectKind::Charge | ObjectKind::Invoice), side, .. } => {
+                    if let Some(body) = response.body.json().filter(|_| *side == Side::Own) {
+                        objects.push((exchange, mode, kind.json_name(), body));
+                    }
+                }
+                purpose => {
+                    let is_delivered = matches!(purpose, Purpose::DeliveredEvent { side: Side::Own, .. });
+                    if is_delivered || requested_own_event(exchange).is_some() {
+                        events.extend(single_event(exchange).map(|event| (exchange, mode, event)));
+                    }
+                }
+            }
+        }
+        let received = received_deliveries(recording).ok();
+        let listed_at = received.as_ref().and_then(|received| received.deliveries.listed_at);
+        let is_after = |exchange: &&Exchange| {
+            matches!(exchange.purpose, Purpose::AfterDeliveries | Purpose::ListAfterDeliveries(_))
+        };
+        let first_after = recording.exchanges.iter().find(is_after);
+        let receiver_start =
+            listed_at.zip(first_after).map(|(listed_at, first)| run_time(first.sent) - run_time(listed_at));
+        CopySources { views, objects, events, received, receiver_start }
+    }
+
+    /// Returns all copies, those with exchanges first.
+    pub(crate) fn copies(&self) -> Vec<ObjectCopy<'_>> {
+        let mut copies = Vec::new();
+        for view in &self.views {
+            let timing = Timing::of(view.exchange);
+            match LISTED_KINDS.into_iter().find(|(list, _)| *list == view.request.list) {
+                Some((_, member)) => {
+                    for row in view.rows() {
+                        push_object(&mut copies, view.mode, (member, row), CopySource::List, timing);
+                    }
+                }
+                None => {
+                    let is_followed = view.has_only_page_and_size();
+                    for row in view.rows() {
+                        push_event(&mut copies, view.mode, (row, is_followed), timing);
+                    }
+                }
+            }
+        }
+        for (exchange, mode, member, body) in &self.objects {
+            let Purpose::Object { id, .. } = &exchange.purpose else { continue };
+            if let Some(object) = find_object(body, id) {
+                let timing = Timing::of(exchange);
+                push_object(&mut copies, *mode, (member, object), CopySource::Single, timing);
+            }
+        }
+        for (exchange, mode, event) in &self.events {
+            push_event(&mut copies, *mode, (event, false), Timing::of(exchange));
+        }
+        self.push_deliveries(&mut copies);
+        copies
+    }
+
+    /// Adds the deliveries of events, if the start of the receiver is known.
+    fn push_deliveries<'s>(&'s self, copies: &mut Vec<ObjectCopy<'s>>) {
+        let Some((received, start)) = self.received.as_ref().zip(self.receiver_start) else { return };
+        for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
+            let arrived = start + run_time(parsed.delivery.arrived);
+            let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
+            let (Some(mode), Some(id), Some(kind), Some(recorded_at)) =
+                (parsed.mode(), parsed.text(&["event_id"]), parsed.event_type(), created_at)
+            else {
+                continue;
+            };
+            let data = parsed.body.as_ref().map_or(&Value::Null, |body| &body["data"]);
+            let event = CopiedEvent { id, kind, recorded_at, is_followed: true };
+            for (_, member) in LISTED_KINDS.into_iter().filter(|(_, member)| is_event_of(kind, member)) {
+                if let Some(code) = text_at(data, &[member, "code"]) {
+                    copies.push(ObjectCopy {
+                        mode,
+                        member,
+                        code,
+                        object: &data[member],
+                        source: CopySource::Delivery,
+                        event: Some(event),
+                        sent: arrived,
+                        seen: arrived,
+                        number: None,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Returns a time of the run as a signed duration.
+fn run_time(time: std::time::Duration) -> Duration {
+    Duration::try_from(time).unwrap_or(Duration::MAX)
+}
+
+/// Returns `true` if an event type belongs to a kind of object.
+fn is_event_of(kind: &str, member: &str) -> bool {
+    kind.split('.').next() == Some(member)
+}
+
+/// The times of an exchange, and its number.
+#[derive(Clone, Copy)]
+struct Timing {
+    sent: Duration,
+    seen: Duration,
+    number: u32,
+}
+
+impl Timing {
+    fn of(exchange: &Exchange) -> Timing {
+        Timing { sent: run_time(exchange.sent), seen: run_time(exchange.ended), number: exchange.number }
+    }
+}
+
+/// Adds an object without an event, and the charges in an invoice.
+fn push_object<'s>(
+    copies: &mut Vec<ObjectCopy<'s>>,
+    mode: Mode,
+    (member, object): (&'static str, &'s Value),
+    source: CopySource,
+    timing: Timing,
+) {
+    let Timing { sent, seen, number } = timing;
+    let mut push = |member, object: &'s Value, source| {
+        if let Some(code) = text_at(object, &["code"]) {
+            let number = Some(number);
+            copies.push(ObjectCopy { mode, member, code, object, source, event: None, sent, seen, number });
+        }
+    };
+    push(member, object, source);
+    let charges = object.get("charges").filter(|_| member == "invoice").and_then(Value::as_array);
+    charges.into_iter().flatten().for_each(|charge| push("charge", charge, CopySource::InInvoice));
+}
+
+/// Adds the object of an event that has an id, a type and a time.
+fn push_event<'s>(
+    copies: &mut Vec<ObjectCopy<'s>>,
+    mode: Mode,
+    (row, is_followed): (&'s Value, bool),
+    timing: Timing,
+) {
+    let [id, kind] = ["id", "type"].map(|name| text_at(row, &[name]));
+    let (Some(id), Some(kind), Some(recorded_at)) = (id, kind, recorded_at(row)) else { return };
+    let Timing { sent, seen, number } = timing;
+    for (_, member) in LISTED_KINDS.into_iter().filter(|(_, member)| is_event_of(kind, member)) {
+        if let Some(code) = text_at(row, &[member, "code"]) {
+            copies.push(ObjectCopy {
+                mode,
+                member,
+                code,
+                object: &row[member],
+                source: CopySource::Event,
+                event: Some(CopiedEvent { id, kind, recorded_at, is_followed }),
+                sent,
+                seen,
+                number: Some(number),
+            });
+        }
+    }
+}
+
+/// Returns the outermost object of a body with this code.
+pub(crate) fn find_object<'a>(body: &'a Value, code: &str) -> Option<&'a Value> {
+    if text_at(body, &["code"]) == Some(code) {
+        return Some(body);
+    }
+    body.as_object()?.values().find_map(|member| find_object(member, code))
+}
+
+/// An event of an object, as known from all of its copies.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownEvent<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) recorded_at: OffsetDateTime,
+    /// The time at which the event was seen first.
+    pub(crate) seen: Duration,
+    /// `true` if later events of the object were seen, too.
+    pub(crate) is_followed: bool,
+    /// The copy in the API, or else in the first delivery.
+    pub(crate) copy: ObjectCopy<'a>,
+}
+
+/// Returns the known events of each object, oldest first. Events that were never read are missing.
+pub(crate) fn known_events<'a>(copies: &[ObjectCopy<'a>]) -> BTreeMap<ObjectKey<'a>, Vec<KnownEvent<'a>>> {
+    let mut by_id: BTreeMap<ObjectKey<'a>, BTreeMap<&str, KnownEvent<'a>>> = BTreeMap::new();
+    for copy in copies {
+        let Some(CopiedEvent { id, kind, recorded_at, is_followed }) = copy.event else { continue };
+        let new = KnownEvent { kind, recorded_at, seen: copy.seen, is_followed, copy: *copy };
+        let known = by_id.entry(copy.key()).or_default().entry(id).or_insert(new);
+        known.seen = known.seen.min(copy.seen);
+        known.is_followed |= is_followed;
+    }
+    let sorted = |events: BTreeMap<&str, KnownEvent<'a>>| {
+        let mut events: Vec<_> = events.into_values().collect();
+        events.sort_by_key(|event| (event.recorded_at, !event.kind.ends_with(".created")));
+        events
+    };
+    by_id.into_iter().map(|(key, events)| (key, sorted(events))).collect()
+}

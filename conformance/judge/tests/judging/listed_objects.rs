@@ -1,0 +1,153 @@
+//! Objects that are missing in a later read of their list, and the charges of invoices.
+
+use conformance_model::recording::{Exchange, List, ObjectKind};
+use serde_json::{Value, json};
+
+use super::current_states::{check_fail, event, list, run, single};
+use super::{check, response_mut};
+
+/// Returns the creation event of an object in a second of the run.
+fn created(member: &str, index: usize, second: u64) -> Value {
+    event(index, &format!("{member}.created"), second, &json!({ "code": format!("{member}{index}") }))
+}
+
+/// Returns the rows of a list of objects.
+fn items(member: &str, indexes: &[usize]) -> Vec<Value> {
+    indexes.iter().map(|index| json!({ "code": format!("{member}{index}") })).collect()
+}
+
+#[test]
+fn a_known_object_is_listed_after_a_minute() {
+    let lists = [(List::Charges, "charge"), (List::Invoices, "invoice")];
+    for (of, member) in lists {
+        for (listed, second, expected) in [
+            (&[0, 1, 2, 3, 4][..], 100, "pass"),
+            (&[0, 1, 2], 100, "fail"),
+            (&[0, 1, 2, 3], 100, "pass"),
+            // The last two were created in second 5.
+            (&[0, 1, 2], 60, "pass"),
+            // Newer objects are listed.
+            (&[2, 3, 4], 30, "fail"),
+            (&[2, 3, 4], 20, "pass"),
+            (&[], 100, "pass"),
+        ] {
+            let seconds = if second < 60 { [1, 1, 20, 20, 20] } else { [1, 1, 1, 5, 5] };
+            let events: Vec<_> = (0..5).map(|index| created(member, index, seconds[index])).collect();
+            let read = run(vec![list(of, second, &items(member, listed))], &events, 110);
+            check_fail(&read, "lists.complete", expected);
+        }
+    }
+}
+
+#[test]
+fn old_objects_may_be_on_the_next_page() {
+    let listed: Vec<_> = (0..100).collect();
+    for (created_at, expected) in [([300, 300], "fail"), ([1, 1], "pass"), ([300, 1], "pass")] {
+        let of_page = listed.iter().map(|index| created("charge", *index, 200));
+        let missing = (100..).zip(created_at).map(|(index, second)| created("charge", index, second));
+        let events: Vec<_> = of_page.chain(missing).collect();
+        let read = run(vec![list(List::Charges, 400, &items("charge", &listed))], &events, 410);
+        check_fail(&read, "lists.complete", expected);
+    }
+}
+
+fn invoice(index: usize, charges: &[&str]) -> Value {
+    let charges: Vec<_> = charges.iter().map(|code| json!({ "code": format!("{code}-{index}") })).collect();
+    json!({
+        "code": format!("in{index}"), "number": format!("N-{index}"), "status": "open", "amount": format!("{index}.00"),
+        "currency": "EUR", "customer": {}, "hosted_url": format!("https://pay.example/{index}"), "charges": charges,
+    })
+}
+
+/// Returns two events of each of `count` invoices with these charges, at these seconds.
+fn invoice_events(count: usize, charges: [&[&str]; 2], seconds: [u64; 2]) -> Vec<Value> {
+    let events = |index| {
+        [
+            event(2 * index, "invoice.created", seconds[0], &invoice(index, charges[0])),
+            event(2 * index + 1, "invoice.viewed", seconds[1], &invoice(index, charges[1])),
+        ]
+    };
+    (0..count).flat_map(events).collect()
+}
+
+/// Returns the single reads of invoices at a second of the run.
+fn reads(count: usize, charges: &[&str], second: u64) -> Vec<Exchange> {
+    (0..count).map(|index| single(ObjectKind::Invoice, second, &invoice(index, charges))).collect()
+}
+
+#[test]
+fn an_invoice_keeps_its_charges() {
+    for (count, charges, second, expected) in [
+        (2, &["b"][..], 100, "fail"),
+        (2, &[], 100, "fail"),
+        (1, &["b"], 100, "pass"),
+        (2, &["b", "a"], 100, "pass"),
+        (2, &["b", "a", "c"], 100, "pass"),
+        // The invoice was changed a minute before.
+        (2, &["b"], 60, "pass"),
+    ] {
+        let events = invoice_events(2, [&["a"], &["a"]], [1, 2]);
+        check(&run(reads(count, charges, second), &events, 110), "invoices.fields", expected);
+        let rows: Vec<_> = (0..count).map(|index| invoice(index, charges)).collect();
+        let listed = run(vec![list(List::Invoices, second, &rows)], &events, 110);
+        check(&listed, "invoices.fields", expected);
+    }
+    // In events and deliveries.
+    for (charges, seconds, expected) in [
+        ([&["a"][..], &["b"][..]], [1, 20], "fail"),
+        ([&["a"], &["a", "b"]], [1, 20], "pass"),
+        // At about the same time.
+        ([&["a"], &["b"]], [1, 9], "pass"),
+    ] {
+        check(&run(Vec::new(), &invoice_events(2, charges, seconds), 110), "invoices.fields", expected);
+        check(&run(Vec::new(), &invoice_events(1, charges, seconds), 110), "invoices.fields", "pass");
+    }
+}
+
+#[test]
+fn an_invoice_has_each_charge_once_and_no_other_one() {
+    let twice = invoice_events(2, [&["a", "a"], &["a", "a"]], [1, 2]);
+    check(&run(Vec::new(), &twice, 110), "invoices.fields", "fail");
+    for (kind, invoices, expected) in [("sent", 4, "fail"), ("sent", 2, "pass"), ("voided", 4, "pass")] {
+        let shared = |index: usize| {
+            let mut invoice = invoice(index, &["a"]);
+            invoice["charges"] = json!([format!("ch{}", index / 2)]);
+            event(index, &format!("invoice.{kind}"), 1, &invoice)
+        };
+        let events: Vec<_> = (0..invoices).map(shared).collect();
+        check(&run(Vec::new(), &events, 110), "invoices.fields", expected);
+    }
+}
+
+#[test]
+fn the_charges_of_an_invoice_have_its_currency() {
+    for (currency, amount, count, expected) in [
+        ("USD", "", 3, "fail"),
+        ("USD", "", 2, "pass"),
+        ("eur", "", 3, "pass"),
+        // Converted.
+        ("USD", "1", 3, "pass"),
+        ("", "", 3, "pass"),
+    ] {
+        let events = (0..count).flat_map(|index| {
+            let fiat_amount = format!("{amount}{index}.00");
+            let charge = json!({ "code": format!("a-{index}"), "fiat_amount": fiat_amount, "fiat_currency": currency });
+            [
+                event(2 * index, "invoice.created", 1, &invoice(index, &["a"])),
+                event(2 * index + 1, "charge.created", 2, &charge),
+            ]
+        });
+        check(&run(Vec::new(), &events.collect::<Vec<_>>(), 110), "invoices.fields", expected);
+    }
+}
+
+#[test]
+fn a_single_invoice_is_the_requested_one() {
+    let events = invoice_events(1, [&["a"], &["a"]], [1, 2]);
+    for (index, expected) in [(0, "pass"), (1, "fail")] {
+        let mut read = reads(1, &["a"], 20);
+        let body = json!({ "code": "ok", "data": invoice(index, &["a"]) });
+        response_mut(&mut read[0]).body = body.to_string().into();
+        check(&run(read, &events, 110), "invoices.fields", expected);
+    }
+}
