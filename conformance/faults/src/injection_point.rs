@@ -165,6 +165,11 @@ fn caller_text(caller: Caller) -> &'static str {
         Caller::Forged(Forgery::LetterCase) => "a request with the letter case of the key inverted",
         Caller::Forged(Forgery::Appended) => "a request with one character appended to the key",
         Caller::Forged(Forgery::OtherPrefix) => "a request with the test key under the live key prefix",
+        Caller::Forged(Forgery::LiveKeyOtherPrefix) => {
+            "a request with the live key under the test key prefix"
+        }
+        Caller::Forged(Forgery::UnknownLive) => "a request with an unknown live key",
+        Caller::Forged(Forgery::FirstCharacter) => "a request with the first character of the key changed",
         Caller::Forged(Forgery::Shortened) => "a request with a truncated key",
     }
 }

@@ -31,6 +31,9 @@ const CALLERS: &[(Caller, &str)] = &[
     (Caller::Forged(Forgery::Encoded), "auth.encoded"),
     (Caller::Forged(Forgery::Shortened), "auth.shortened"),
     (Caller::Forged(Forgery::OtherPrefix), "auth.other_prefix"),
+    (Caller::Forged(Forgery::LiveKeyOtherPrefix), "auth.other_prefix"),
+    (Caller::Forged(Forgery::UnknownLive), "auth.unknown_key"),
+    (Caller::Forged(Forgery::FirstCharacter), "auth.last_character"),
 ];
 
 /// Responses other than 401 to a request that must get 401.

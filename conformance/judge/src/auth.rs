@@ -23,13 +23,13 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("auth.empty_bearer", NEEDS, |recording| judge_forgery(recording, Forgery::EmptyBearer)),
     Check::new("auth.other_scheme", NEEDS, judge_other_scheme),
     Check::new("auth.token_scheme", NEEDS, |recording| judge_forgery(recording, Forgery::OtherScheme)),
-    Check::new("auth.unknown_key", NEEDS, |recording| judge_forgery(recording, Forgery::Unknown)),
-    Check::new("auth.last_character", NEEDS, |recording| judge_forgery(recording, Forgery::LastCharacter)),
+    Check::new("auth.unknown_key", NEEDS, judge_unknown_key),
+    Check::new("auth.last_character", NEEDS, judge_changed_character),
     Check::new("auth.letter_case", NEEDS, judge_letter_case),
     Check::new("auth.appended", NEEDS, judge_appended),
     Check::new("auth.encoded", NEEDS, |recording| judge_forgery(recording, Forgery::Encoded)),
     Check::new("auth.shortened", NEEDS, |recording| judge_forgery(recording, Forgery::Shortened)),
-    Check::new("auth.other_prefix", NEEDS, |recording| judge_forgery(recording, Forgery::OtherPrefix)),
+    Check::new("auth.other_prefix", NEEDS, judge_other_prefix),
     Check::new("auth.revoked_key", NEEDS_REVOKED, judge_revoked_key),
     Check::new("auth.every_path", NEEDS_LISTS, judge_every_path).with_optional_probes(&[Group::Objects]),
     Check::new("auth.after_refusal", NEEDS, judge_request_after_refusal),
@@ -53,14 +53,27 @@ fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
 
 /// Judges a forgery, and similar ones if they are in the recording: older versions of the suite sent only the first.
 fn judge_forgeries(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
-    judge_forgery(recording, first)?;
     let was_sent = |forgery: &&Forgery| {
         recording.find_last(|exchange| exchange.caller == Caller::Forged(**forgery)).is_some()
     };
-    for forgery in more.iter().filter(was_sent) {
-        judge_forgery(recording, *forgery)?;
-    }
-    Ok(CheckOutcome::Holds)
+    let forgeries = [&first].into_iter().chain(more.iter().filter(was_sent));
+    let results: Vec<_> = forgeries.map(|forgery| judge_forgery(recording, *forgery)).collect();
+    // A violation by one of them counts, even if another is not judged.
+    let is_violation = |result: &&CheckResult| matches!(result, Err(CheckError::Violation(_)));
+    let violation = results.iter().find(is_violation);
+    violation.or(results.iter().find(|result| result.is_err())).cloned().unwrap_or(Ok(CheckOutcome::Holds))
+}
+
+fn judge_unknown_key(recording: &Recording) -> CheckResult {
+    judge_forgeries(recording, Forgery::Unknown, &[Forgery::UnknownLive])
+}
+
+fn judge_changed_character(recording: &Recording) -> CheckResult {
+    judge_forgeries(recording, Forgery::LastCharacter, &[Forgery::FirstCharacter])
+}
+
+fn judge_other_prefix(recording: &Recording) -> CheckResult {
+    judge_forgeries(recording, Forgery::OtherPrefix, &[Forgery::LiveKeyOtherPrefix])
 }
 
 fn judge_appended(recording: &Recording) -> CheckResult {
@@ -296,13 +309,15 @@ fn refusal_trials(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Refusal)
 }
 
+/// Returns the responses with 401 to requests that must be refused, including those that would create a record.
 fn responses_401(recording: &Recording) -> Result<Vec<(&Exchange, &ReceivedResponse)>, CheckError> {
     let with_response = |exchange| {
         Exchange::response(exchange)
             .filter(|response| response.status == 401)
             .map(|response| (exchange, response))
     };
-    let found: Vec<_> = refusal_trials(recording).filter_map(with_response).collect();
+    let of_creations = creations_without_key(recording);
+    let found: Vec<_> = refusal_trials(recording).chain(of_creations).filter_map(with_response).collect();
     if found.is_empty() {
         Err(missing_response(refusal_trials(recording).next(), "a refusal with 401"))
     } else {

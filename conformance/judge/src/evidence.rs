@@ -164,6 +164,19 @@ pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
     views
 }
 
+/// Returns the readable pages, and the pages that were filtered by a value of another owner or by an unknown value. Each of
+/// them is consistent in itself, however many records it has.
+pub(super) fn numbered_pages(recording: &Recording) -> Vec<PageView<'_>> {
+    let filtered = recording.exchanges.iter().filter_map(|exchange| {
+        let Caller::Own(mode) = exchange.caller else { return None };
+        let is_filter = matches!(exchange.purpose, Purpose::Filter { .. });
+        let request = reading::request_of_target(&exchange.target).filter(|_| is_filter)?;
+        let page = Page::from_exchange(exchange)?;
+        Some(PageView { exchange, mode, request, page, read_at: response_date(exchange) })
+    });
+    readable_pages(recording).into_iter().chain(filtered).collect()
+}
+
 /// Returns the `created_at` of a record. For an event, this is the time at which it was recorded.
 pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     parse_utc(text_at(row, &["created_at"])?)

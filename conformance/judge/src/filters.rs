@@ -20,6 +20,7 @@ use super::evidence::{
 use crate::check::{Check, Mismatch};
 use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before};
 use crate::record_order::first_omission;
+use crate::totals::{check_counts, check_counts_of_unknown_values, check_total_bounds};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -359,22 +360,6 @@ fn changed_record_count(recording: &Recording, views: &[PageView<'_>], view: &Pa
     after.rows().iter().filter(|row| !before.contains(&state(row))).count() as u64
 }
 
-/// Checks that `meta.last_page` and the number of rows of a page are consistent with its total.
-fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
-    let Some(numbers) = view.numbers().filter(|numbers| numbers.total > 0) else { return Ok(()) };
-    let rows = Some(view.rows().len() as u64);
-    for (name, expected, actual) in [
-        ("meta.last_page", numbers.page_count(), view.page.meta_number("last_page")),
-        ("rows:", numbers.row_count(), rows),
-    ] {
-        if let Some(actual) = actual.filter(|actual| *actual != expected) {
-            let expected = format!("{name} {expected} by a total of {}", numbers.total);
-            return Err(CheckError::violation(view.number(), expected, format!("{name} {actual}")));
-        }
-    }
-    Ok(())
-}
-
 fn judge_totals(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     let views = readable_pages(recording);
@@ -388,6 +373,7 @@ fn judge_totals(recording: &Recording) -> CheckResult {
         if view.request.list != List::Events && row_outside_filter(view, pairs).is_some() {
             continue;
         }
+        check_counts(view)?;
         match check_page(recording, &views, view, pairs) {
             None => {}
             Some(Ok(())) => judged = true,
@@ -397,6 +383,8 @@ fn judge_totals(recording: &Recording) -> CheckResult {
             }
         }
     }
+    check_total_bounds(&views, pairs, |request| request.filters.len() == 1)?;
+    check_counts_of_unknown_values(recording, |request| request.filters.len() == 1)?;
     if judged {
         return Ok(CheckOutcome::Holds);
     }
@@ -581,6 +569,7 @@ fn judge_combined(recording: &Recording) -> CheckResult {
             let actual = format!("{id} is not of {name} {value}");
             return Err(CheckError::violation(view.number(), expected, actual));
         }
+        check_counts(view)?;
         match check_page(recording, &views, view, pairs) {
             Some(Err((expected, actual))) => {
                 let expected = format!("{expected} for {}", filters_text(view));
@@ -591,6 +580,8 @@ fn judge_combined(recording: &Recording) -> CheckResult {
             None => {}
         }
     }
+    check_total_bounds(&views, pairs, |request| request.filters.len() > 1)?;
+    check_counts_of_unknown_values(recording, |request| request.filters.len() > 1)?;
     if judged.is_empty() {
         return Err(no_filter_value(
             "a charge, an invoice or a payment link together with a type or a status",

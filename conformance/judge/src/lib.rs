@@ -43,6 +43,7 @@ mod repeated_events;
 mod second_key;
 mod status_names;
 mod subjects;
+mod totals;
 mod underpayments;
 mod webhooks;
 

@@ -14,12 +14,13 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
     FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads,
-    has_total_changed, list_changed, may_be_limited, missing_response, no_readable_list, page_must_exist,
-    readable_pages, too_few_records,
+    has_total_changed, list_changed, may_be_limited, missing_response, no_readable_list, numbered_pages,
+    page_must_exist, readable_pages, too_few_records,
 };
 use crate::check::{Check, Mismatch};
 use crate::lists_vs_events;
 use crate::record_order::{check_same_order, first_omission};
+use crate::totals;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -123,7 +124,7 @@ fn missing_part(page: &Page) -> Option<&'static str> {
 }
 
 fn judge_meta(recording: &Recording) -> CheckResult {
-    judge_each_page(&readable_pages(recording), |view| {
+    judge_each_page(&numbered_pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
         let wrong = names.into_iter().find(|name| view.page.meta_number(name).is_none());
@@ -135,7 +136,7 @@ fn judge_meta(recording: &Recording) -> CheckResult {
 }
 
 fn judge_default_size(recording: &Recording) -> CheckResult {
-    judge_each_page(&readable_pages(recording), |view| {
+    judge_each_page(&numbered_pages(recording), |view| {
         let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
         Some(check_equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta_number("per_page")?))
@@ -165,7 +166,7 @@ fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
 }
 
 fn judge_current_page(recording: &Recording) -> CheckResult {
-    let views = readable_pages(recording);
+    let views = numbered_pages(recording);
     let has_second_page = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
     let outcome = judge_each_page(&views, |view| {
         let expected = match &view.request.link {
@@ -194,6 +195,7 @@ fn judge_row_count(recording: &Recording) -> CheckResult {
     for views in &comparable_groups(recording) {
         check_total_is_stable(recording, views)?;
     }
+    totals::check_between_reads(&readable_pages(recording), |request| request.filters.is_empty())?;
     if has_rows { Ok(outcome) } else { Err(too_few_records()) }
 }
 

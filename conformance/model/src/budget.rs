@@ -9,7 +9,7 @@ use crate::mode::Mode;
 use crate::recording::{Caller, Purpose};
 
 /// The most requests in the bursts of a run, unless it is thorough: then it sends one more burst.
-pub const BURST_REQUESTS_MAX: u32 = 909;
+pub const BURST_REQUESTS_MAX: u32 = 915;
 
 /// The most requests of a probe or a run, by the key that they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

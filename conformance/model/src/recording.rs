@@ -164,6 +164,12 @@ pub enum Forgery {
     Shortened,
     /// The test key under the live prefix.
     OtherPrefix,
+    /// The live key under the test prefix.
+    LiveKeyOtherPrefix,
+    /// The live prefix and random characters.
+    UnknownLive,
+    /// The test key with another first character after its prefix.
+    FirstCharacter,
 }
 
 /// One of the three lists.
@@ -292,6 +298,8 @@ impl Purpose {
 }
 
 impl Burst {
+    /// The number of the burst that repeats the first one if that was not conclusive. Two more bursts may follow later.
+    pub const REPEATED: u8 = 2;
     /// The number of the burst in the minute after the first ones. The limit must hold there, too, and the burst
     /// distinguishes kinds of limiters.
     pub const NEXT_MINUTE: u8 = 3;

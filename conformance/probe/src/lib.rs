@@ -2,6 +2,7 @@
 //!
 //! The result of a run is a recording. This package does not judge responses and does not depend on the judge.
 
+mod authorization;
 mod delivery_source;
 mod hook;
 mod http_client;

@@ -2,13 +2,14 @@
 
 use conformance_model::budget::{Budget, Ledger};
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::reading::{Page, page_request, retry_after, unused_id_like};
+use conformance_model::reading::{Page, page_request, retry_after};
 use conformance_model::recording::{
-    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, FollowedLink, Forgery, Inserts, List, NOT_SENT_PREFIX,
+    Caller, Exchange, ExchangeOutcome, FORMAT_VERSION, FollowedLink, Inserts, List, NOT_SENT_PREFIX,
     PageRequest, Purpose, ReceivedResponse, Recording,
 };
 use conformance_model::secret::{KEY_PLACEHOLDER, Redactor};
 
+use crate::authorization::{authorization, unused_id};
 use crate::http_client::{Connections, HttpClient};
 use crate::plan::Plan;
 use crate::progress::Progress;
@@ -17,8 +18,6 @@ use crate::target_clock::TargetClock;
 
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use url::Url;
 
 /// The number of consecutive requests without a response after which no more are sent.
@@ -39,8 +38,6 @@ pub(crate) fn keyed_requests_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
 }
 
-/// The number of characters that are removed from a shortened key.
-const REMOVED_CHARACTERS: usize = 4;
 /// The shortest pause before a retry.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The time of an idle window: one second more than the window of the limit, for servers that count whole seconds.
@@ -329,7 +326,7 @@ impl<'a> Session<'a> {
     fn headers(&self, caller: Caller) -> Vec<(String, String)> {
         let agent = concat!("chargeproof/", env!("CARGO_PKG_VERSION"));
         let common = [("accept", "application/json".to_owned()), ("user-agent", agent.to_owned())];
-        let authorization = self.authorization(caller).map(|value| ("authorization", value));
+        let authorization = authorization(self.plan, caller).map(|value| ("authorization", value));
         common.into_iter().chain(authorization).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
@@ -490,7 +487,7 @@ impl<'a> Session<'a> {
 
     /// Returns a nonexistent identifier of the same format. Different values of `variant` give different ones.
     pub(crate) fn unused_id_like(&self, id: &str, variant: u64) -> String {
-        unused_id_like(id, self.plan.seed.wrapping_add(variant.wrapping_mul(0x5851_f42d_4c95_7f2d)))
+        unused_id(self.plan, id, variant)
     }
 
     /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or
@@ -510,48 +507,6 @@ impl<'a> Session<'a> {
         Some(address.query().map_or(path.to_owned(), |query| format!("{path}?{query}")))
     }
 
-    /// Returns the value of the `Authorization` header.
-    fn authorization(&self, caller: Caller) -> Option<String> {
-        let plan = self.plan;
-        let bearer = |key: &str| Some(format!("Bearer {key}"));
-        let test_key = plan.test_key.expose();
-        let test_tail = plan.test_key.secret_part(&plan.key_prefix);
-        let prefix = |mode| plan.mode_prefix(mode);
-        match caller {
-            Caller::Own(mode) => bearer(plan.key(mode).expose()),
-            Caller::SecondKey => bearer(plan.second_key.as_ref()?.expose()),
-            Caller::OtherAccount => bearer(plan.other_account_key.as_ref()?.expose()),
-            Caller::Revoked => bearer(plan.revoked_key.as_ref()?.expose()),
-            Caller::NoKey => None,
-            Caller::Forged(Forgery::EmptyBearer) => Some("Bearer".into()),
-            Caller::Forged(Forgery::NoScheme) => Some(test_key.to_owned()),
-            Caller::Forged(Forgery::OtherScheme) => Some(format!("Token {test_key}")),
-            Caller::Forged(Forgery::BasicScheme) => Some(format!("Basic {test_key}")),
-            Caller::Forged(Forgery::BasicUser) => {
-                Some(format!("Basic {}", STANDARD.encode(format!("{test_key}:"))))
-            }
-            Caller::Forged(Forgery::WordAppended) => bearer(&format!("{test_key} x")),
-            Caller::Forged(Forgery::ListAppended) => bearer(&format!("{test_key},x")),
-            Caller::Forged(Forgery::Encoded) => bearer(&test_key.replace('_', "%5F")),
-            Caller::Forged(Forgery::Unknown) => {
-                bearer(&format!("{}{}", prefix(Mode::Test), self.unused_id_like(test_tail, 0)))
-            }
-            Caller::Forged(Forgery::LastCharacter) => bearer(&format!(
-                "{}{}",
-                &test_key[..test_key.len() - 1],
-                other_last_character(test_key.ends_with('a'))
-            )),
-            Caller::Forged(Forgery::Shortened) => {
-                bearer(&test_key[..test_key.len() - REMOVED_CHARACTERS.min(test_tail.len())])
-            }
-            Caller::Forged(Forgery::LetterCase) => {
-                bearer(&format!("{}{}", prefix(Mode::Test), swap_letter_case(test_tail)))
-            }
-            Caller::Forged(Forgery::Appended) => bearer(&format!("{test_key}0")),
-            Caller::Forged(Forgery::OtherPrefix) => bearer(&format!("{}{test_tail}", prefix(Mode::Live))),
-        }
-    }
-
     fn redact(&self, outcome: ExchangeOutcome) -> ExchangeOutcome {
         match outcome {
             ExchangeOutcome::NoResponse(why) => ExchangeOutcome::NoResponse(self.redactor.redact(&why)),
@@ -566,23 +521,6 @@ impl<'a> Session<'a> {
             }),
         }
     }
-}
-
-/// Returns a character that differs from the last one of a key.
-pub(crate) fn other_last_character(ends_with_a: bool) -> char {
-    if ends_with_a { 'b' } else { 'a' }
-}
-
-/// Returns the text with lower-case letters in upper case, and the reverse.
-fn swap_letter_case(text: &str) -> String {
-    let swap = |character: char| {
-        if character.is_ascii_lowercase() {
-            character.to_ascii_uppercase()
-        } else {
-            character.to_ascii_lowercase()
-        }
-    };
-    text.chars().map(swap).collect()
 }
 
 /// Returns the pause before a retry if a response is a 429 with a `Retry-After`.

@@ -70,23 +70,10 @@ fn account_id(exchange: &Exchange) -> Option<String> {
     is_unique.then(|| id.to_owned())
 }
 
-/// Checks that no filter by a charge of the other account, no list, no single charge and no single invoice shows objects of that account.
+/// Checks that no filter by an object of the other account, no list, no single charge and no single invoice shows objects of that account.
 fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
-    let is_charge_filter = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
     let events = rows_of_other_account(recording, List::Events);
-    let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
-    if let Some((exchange, page)) = recording
-        .find_last(is_charge_filter)
-        .and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
-    {
-        let rows = page.rows().map_or(&[][..], Vec::as_slice);
-        // Own events are no violation: a server that ignores the filter returns them.
-        let counts_hidden_rows = rows.is_empty() && page.meta_number("total").is_some_and(|total| total > 0);
-        if counts_hidden_rows || rows.iter().any(is_theirs) {
-            let expected = "no events of a charge of the other account";
-            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
-        }
-    }
+    check_filters_show_nothing(recording, &events)?;
     check_no_shared_event(recording, &events)?;
     for kind in ObjectKind::ALL {
         check_object_is_hidden(recording, kind)?;
@@ -106,6 +93,31 @@ fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckEr
                     format!("{member} {}", row["code"]),
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no filter by a charge, an invoice or a payment link of the other account shows or counts objects of that
+/// account. `events`: the events of the other account.
+fn check_filters_show_nothing(recording: &Recording, events: &[Value]) -> Result<(), CheckError> {
+    let id = |row: &'_ Value| text_at(row, &["id"]).map(str::to_owned);
+    let their_events: BTreeSet<String> = events.iter().filter_map(id).collect();
+    for exchange in &recording.exchanges {
+        let Purpose::Filter { list, filter, side: Side::OtherAccount } = &exchange.purpose else { continue };
+        let Some(page) = Page::from_exchange(exchange) else { continue };
+        let listed = rows_of_other_account(recording, *list);
+        let is_theirs = |row: &Value| match list {
+            List::Events => id(row).is_some_and(|id| their_events.contains(&id)),
+            List::Charges | List::Invoices => listed.iter().any(|object| is_same_object(object, row)),
+        };
+        let rows = page.rows().map_or(&[][..], Vec::as_slice);
+        // Own records are no violation: a server that ignores the filter returns them.
+        let counts_hidden_rows = rows.is_empty() && page.meta_number("total").is_some_and(|total| total > 0);
+        if counts_hidden_rows || rows.iter().any(is_theirs) {
+            let kind = with_article(super::filtered_kind(filter));
+            let expected = format!("no {} of {kind} of the other account", list.as_str());
+            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
     Ok(())

@@ -67,14 +67,24 @@ fn the_reason_for_an_unjudged_statement_is_reported() {
 #[test]
 fn an_altered_key_or_another_scheme_must_be_refused() {
     let with = |forgery: Forgery, status| {
-        let exchanges = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (forgery, status)];
-        let exchanges = exchanges.map(|(forgery, status)| refusal(Caller::Forged(forgery), status)).to_vec();
-        recording([vec![account(LIVE, "live"), account(TEST, "test")], exchanges].concat())
+        let refused = [
+            Forgery::Appended,
+            Forgery::NoScheme,
+            Forgery::OtherPrefix,
+            Forgery::Unknown,
+            Forgery::LastCharacter,
+        ];
+        let refused = refused.map(|forgery| refusal(Caller::Forged(forgery), 401)).to_vec();
+        let judged = vec![refusal(Caller::Forged(forgery), status)];
+        recording([vec![account(LIVE, "live"), account(TEST, "test")], refused, judged].concat())
     };
     for (forgery, id, expected) in [
         (Forgery::WordAppended, "auth.appended", "fail"),
         (Forgery::ListAppended, "auth.appended", "fail"),
         (Forgery::Encoded, "auth.encoded", "fail"),
+        (Forgery::LiveKeyOtherPrefix, "auth.other_prefix", "fail"),
+        (Forgery::UnknownLive, "auth.unknown_key", "fail"),
+        (Forgery::FirstCharacter, "auth.last_character", "fail"),
         (Forgery::BasicScheme, "auth.other_scheme", "fail"),
         (Forgery::BasicUser, "auth.other_scheme", "fail"),
         (Forgery::OtherScheme, "auth.other_scheme", "pass"),
@@ -149,6 +159,21 @@ fn a_single_charge_requires_a_key() {
             exchange(Caller::NoKey, Purpose::Refusal, target, without_key, &json!({ "message": "No." })),
         ];
         check(&recording(exchanges), "auth.every_path", expected);
+    }
+}
+
+#[test]
+fn a_401_to_a_create_request_has_a_message() {
+    for (status, body, expected) in
+        [(401, json!({ "message": "No." }), "pass"), (401, json!({}), "fail"), (404, json!({}), "pass")]
+    {
+        let create = |caller, status, body| exchange(caller, Purpose::Create, "/v1/charges", status, body);
+        let exchanges = vec![
+            refusal(Caller::NoKey, 401),
+            create(TEST, 201, &json!({ "data": { "code": "k3m9x2q7" } })),
+            create(Caller::NoKey, status, &body),
+        ];
+        check(&recording(exchanges), "auth.message", expected);
     }
 }
 

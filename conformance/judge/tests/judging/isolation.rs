@@ -285,6 +285,42 @@ fn a_charge_of_the_other_account_is_hidden() {
 }
 
 #[test]
+fn filters_by_objects_of_the_other_account_show_nothing() {
+    let charge = |amount: &str| {
+        json!({
+            "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
+        })
+    };
+    let other_page = |list, row: &Value| Exchange {
+        caller: Caller::OtherAccount,
+        ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
+    };
+    let (theirs, ours) = (json!({ "id": "a" }), json!({ "id": "b" }));
+    for (list, filter, rows, total, expected) in [
+        (List::Events, "charge", json!([]), 0, "pass"),
+        (List::Events, "invoice", json!([theirs]), 1, "fail"),
+        (List::Events, "invoice", json!([]), 1, "fail"),
+        // A server that ignores the filter returns own events.
+        (List::Events, "invoice", json!([ours]), 1, "pass"),
+        (List::Charges, "payment_link", json!([charge("1.00")]), 1, "fail"),
+        // Both accounts may have a payment link of this name, and number their own charges.
+        (List::Charges, "payment_link", json!([charge("2.00")]), 1, "pass"),
+    ] {
+        let purpose = Purpose::Filter { list, filter: filter.into(), side: Side::OtherAccount };
+        let body = json!({ "data": rows, "links": {}, "meta": { "total": total } });
+        let all = vec![
+            account(TEST, "own"),
+            account(Caller::OtherAccount, "other"),
+            other_page(List::Charges, &charge("1.00")),
+            other_page(List::Events, &theirs),
+            exchange(TEST, purpose, &format!("{}?{filter}=spring", list.path()), 200, &body),
+            event(TEST, Side::OtherAccount, 404, &json!({ "message": "No." })),
+        ];
+        check(&recording(all), "isolation.second_account", expected);
+    }
+}
+
+#[test]
 fn an_invoice_of_the_other_account_is_hidden() {
     let invoice = |number: &str| {
         json!({

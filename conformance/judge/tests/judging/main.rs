@@ -31,6 +31,7 @@ mod second_key;
 mod silent_endpoints;
 mod similar_values;
 mod status_names;
+mod totals;
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ pub use observed_ids::{
 };
 pub use page::{
     Page, event_charge_codes, id_or_code, id_or_json, invoice_charge_codes, link_query, lists_charge,
-    names_invoice, next_random, page_request, text_at, unused_id_like,
+    names_invoice, next_random, page_request, request_of_target, text_at, unused_id_like,
 };
 pub use stable::{LONG_PAGE_SIZE, is_later_page_by_number, nearest_long_pages};
 pub use time::{parse_http_date, parse_utc, retry_after};

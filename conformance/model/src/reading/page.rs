@@ -70,7 +70,12 @@ pub fn page_request(exchange: &Exchange) -> Option<PageRequest> {
         | Purpose::ListAfterDeliveries(_) => {}
         _ => return None,
     }
-    let (path, query) = exchange.target.split_once('?').unwrap_or((&exchange.target, ""));
+    request_of_target(&exchange.target)
+}
+
+/// Returns the request of a page of a list by its path and query. `None` if the path is that of no list.
+pub fn request_of_target(target: &str) -> Option<PageRequest> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let list = List::ALL.into_iter().find(|list| path.ends_with(list.path()))?;
     let mut request = PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None };
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()).into_owned() {

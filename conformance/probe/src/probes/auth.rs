@@ -10,12 +10,12 @@ use crate::request_paths::event_path;
 use crate::session::Session;
 
 /// Includes a valid request after a refusal, and HEAD requests.
-pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 27, total: 30 };
+pub(crate) const COST: Cost = Cost { live: 0, test: 3, other: 30, total: 33 };
 pub(crate) const REVOKED_COST: Cost = Cost { live: 0, test: 0, other: PATHS, total: PATHS };
 /// The number of paths: the account, the three lists and a single event.
 const PATHS: u32 = 5;
 
-const FORGERIES: [Forgery; 14] = [
+const FORGERIES: [Forgery; 17] = [
     Forgery::EmptyBearer,
     Forgery::OtherScheme,
     Forgery::BasicScheme,
@@ -30,6 +30,9 @@ const FORGERIES: [Forgery; 14] = [
     Forgery::Encoded,
     Forgery::Shortened,
     Forgery::OtherPrefix,
+    Forgery::LiveKeyOtherPrefix,
+    Forgery::UnknownLive,
+    Forgery::FirstCharacter,
 ];
 /// Unusual requests, which must get 401 without a key: one with an invalid parameter, and a later page of a
 /// filtered list.
@@ -42,12 +45,10 @@ const KEY: Caller = Caller::Own(Mode::Test);
 
 /// Sends requests without a key and with invalid tokens, and requests that show whether a cache ignores the key.
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    let has_letters = session
-        .plan
-        .test_key
-        .secret_part(&session.plan.key_prefix)
-        .bytes()
-        .any(|byte| byte.is_ascii_alphabetic());
+    let [live_secret, test_secret] =
+        Mode::BOTH.map(|mode| session.plan.key(mode).secret_part(&session.plan.key_prefix));
+    let has_letters = test_secret.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let have_same_secret = live_secret == test_secret;
     for path in paths(session) {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, &path).await;
     }
@@ -67,6 +68,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for (index, forgery) in FORGERIES.into_iter().enumerate() {
         // A key without letters has no other letter case.
         if forgery == Forgery::LetterCase && !has_letters {
+            continue;
+        }
+        // If both keys have the same secret, each of them with the other prefix is a valid key.
+        if have_same_secret && matches!(forgery, Forgery::OtherPrefix | Forgery::LiveKeyOtherPrefix) {
             continue;
         }
         let path = served.get(index % served.len().max(1)).map_or(ACCOUNT_PATH, String::as_str);

@@ -1,6 +1,5 @@
 //! The burst: requests with the test key until one is refused.
 
-use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -8,13 +7,12 @@ use conformance_model::budget::BURST_REQUESTS_MAX;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
     BURST_TIME_MAX, BurstCounts, LIMIT_WINDOW, LimiterKind, Page, SERVED_MAX, first_event_id, is_served,
-    most_served_in_a_minute, page_request, parse_http_date, retry_after, text_at,
+    most_served_in_a_minute, parse_http_date, retry_after,
 };
-use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
+use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
 
-use crate::probes::filter_values::FilterValues;
-use crate::probes::positions::{self, LONG_PAGE_SIZE, default_request, sized_request};
-use crate::request_paths::{event_path, page_path};
+use crate::probes::burst_pages::{BurstPages, event_of_unread_type};
+use crate::request_paths::event_path;
 use crate::session::{IDLE_WINDOW, SINGLE_WAIT_MAX, Session};
 
 /// The number of rounds of requests after the first refusal.
@@ -28,9 +26,6 @@ const EXTRA_PER_ROUND: u32 = 2;
 const CONCURRENT_MAX: usize = 108;
 /// The number of requests of a batch with the test key, which are sent concurrently.
 const BATCH: usize = 4;
-/// The number of the burst that repeats the first one if that was not conclusive. Two more bursts may follow later:
-/// [`Burst::NEXT_MINUTE`] and [`Burst::CLOSING`].
-const REPEATED_SERIES: u8 = 2;
 /// The most requests until the key is refused again; a token bucket that refilled serves some first.
 const STILL_REFUSED_MAX: u32 = 8;
 /// The number of rounds after waits so short that only a token bucket can have refilled.
@@ -44,9 +39,9 @@ const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
 /// before its end; two after each of two waits; and after the wait until the next refusal.
 const AFTER_REFUSAL_MAX: u32 =
     2 + STILL_REFUSED_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AFTER_WAIT_MAX;
-/// The requests with the live key in the budget of a burst: six concurrent ones, and one because the test key got
-/// refusals other than 429. If that happens again, the further ones use what is left of the budget of all bursts.
-const LIVE_REQUESTS: u32 = 7;
+/// The requests with the live key in the budget of a burst: six concurrent ones, a filtered page of each list, and one
+/// because the test key got refusals other than 429. If that happens again, the further ones use what is left of the budget of all bursts.
+const LIVE_REQUESTS: u32 = 10;
 /// The number of consecutive refusals other than 429, or missing responses, that end the burst if the live key is
 /// served meanwhile.
 const OTHER_REFUSALS_MAX: usize = 12;
@@ -61,7 +56,7 @@ pub(crate) const NEXT_MINUTE_MAX: u32 = SERVED_MAX + 1 + LIVE_REQUESTS;
 pub(crate) const NEXT_MINUTE_WAIT: Duration = WAIT_USUAL;
 /// The largest number of requests of the probe without the burst in the next minute: the first burst, its repetition,
 /// and the requests after the first refusal.
-pub(crate) const REQUESTS_MAX: u32 = REPEATED_SERIES as u32 * (SERVED_MAX + 1 + LIVE_REQUESTS)
+pub(crate) const REQUESTS_MAX: u32 = Burst::REPEATED as u32 * (SERVED_MAX + 1 + LIVE_REQUESTS)
     + ROUNDS as u32 * (PATHS_MAX + EXTRA_PER_ROUND)
     + AFTER_REFUSAL_MAX;
 
@@ -106,7 +101,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     if let Some(idle) = idle_before_repeat(session).await
         && session.pause(idle, "the burst is repeated in a fresh window").await
     {
-        series = REPEATED_SERIES;
+        series = Burst::REPEATED;
         wait_for_next_minute(session).await;
         send_burst(session, series, &mut paths).await;
         test_refill(session, series).await;
@@ -270,6 +265,7 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
             burst_pages.add_long_pages(&exchanges);
         } else {
             burst_pages.add_further_requests(&session.recording);
+            burst_pages.add_live_filters(&session.recording);
         }
         if paths.len() < PATHS_MAX as usize
             && let Some(id) = batch_requests
@@ -314,103 +310,6 @@ async fn check_refusals_without_429(
     session.reset_lost_count();
     unserved.len() >= OTHER_REFUSALS_MAX
         || unserved.iter().take_while(|status| status.is_none()).count() >= NO_RESPONSES_MAX
-}
-
-/// The pages that a burst reads in addition to its paths. The budgets of the other probes are too small for them.
-struct BurstPages {
-    series: u8,
-    /// The paths of the test key that are requested next.
-    queue: VecDeque<String>,
-    /// The concurrent requests of the live key, one per batch.
-    live_requests: VecDeque<(Caller, Purpose, String)>,
-    /// `true` once [`BurstPages::add_further_requests`] has added the last requests.
-    is_complete: bool,
-    /// The number of records of each list.
-    totals: Vec<(List, u64)>,
-}
-
-impl BurstPages {
-    fn new(series: u8) -> BurstPages {
-        let lists = List::ALL.map(|list| list.path());
-        let live_paths = [ACCOUNT_PATH, lists[2], ACCOUNT_PATH, lists[0], ACCOUNT_PATH, lists[1]];
-        let live = Caller::Own(Mode::Live);
-        let live_requests = live_paths
-            .map(|path| (live, Purpose::Burst(Burst::ConcurrentLiveKey { series }), path.to_owned()));
-        let live_requests = if series == Burst::CLOSING { VecDeque::new() } else { live_requests.into() };
-        BurstPages { series, queue: VecDeque::new(), live_requests, is_complete: false, totals: Vec::new() }
-    }
-
-    /// Adds the long pages, once the first batch has shown the totals. The filters use values that these pages list.
-    fn add_long_pages(&mut self, exchanges: &[Exchange]) {
-        for exchange in exchanges {
-            let total = Page::from_exchange(exchange).and_then(|page| page.meta_number("total"));
-            if let Some((request, total)) = page_request(exchange).zip(total).filter(|(_, total)| *total > 0)
-            {
-                self.totals.push((request.list, total));
-            }
-        }
-        let lists = || self.totals.iter().copied();
-        let mut requests: Vec<PageRequest> =
-            lists().map(|(list, _)| sized_request(list, None, LONG_PAGE_SIZE)).collect();
-        requests.extend(lists().flat_map(|(list, total)| positions::long_pages(list, total)));
-        requests.extend(lists().map(|(list, _)| default_request(list)));
-        self.queue = requests.iter().map(page_path).collect();
-    }
-
-    /// Adds requests once the long pages were read: filters, one event of each type, the first long pages again to
-    /// detect changes, and then all other positions. Omits those that were already served, so that a later burst
-    /// continues with the rest; only burst [`REPEATED_SERIES`] repeats them.
-    fn add_further_requests(&mut self, recording: &Recording) {
-        if self.is_complete || !self.queue.is_empty() {
-            return;
-        }
-        self.is_complete = true;
-        let of_burst = Purpose::Burst(Burst::UntilRefused { series: self.series });
-        let available = FilterValues::from_recording(recording, Mode::Test, |purpose| *purpose == of_burst);
-        let requests = available.requests().into_iter().flatten().chain(available.further_requests());
-        self.queue.extend(requests.map(|request| page_path(&request)));
-        self.queue.extend(available.oldest_event_of_each_type().iter().map(|id| event_path(id)));
-        let first_long_pages: Vec<_> = self
-            .totals
-            .iter()
-            .map(|(list, _)| page_path(&sized_request(*list, None, LONG_PAGE_SIZE)))
-            .collect();
-        self.queue.extend(first_long_pages.iter().cloned());
-        let by_list: Vec<_> =
-            self.totals.iter().map(|(list, total)| positions::burst_pages(*list, *total)).collect();
-        // Round-robin over the lists, because the burst may end before all pages are read.
-        for index in 0..by_list.iter().map(Vec::len).max().unwrap_or_default() {
-            self.queue.extend(by_list.iter().filter_map(|requests| requests.get(index)).map(page_path));
-        }
-        let served = || {
-            recording
-                .exchanges
-                .iter()
-                .filter(|exchange| exchange.caller == KEY && exchange.status() == Some(200))
-        };
-        // The repetition sends the same requests as the first burst, because a limiter may count others differently.
-        let is_repetition = self.series == REPEATED_SERIES;
-        self.queue.retain(|path| {
-            is_repetition
-                || first_long_pages.contains(path)
-                || !served().any(|exchange| exchange.target.ends_with(path))
-        });
-    }
-}
-
-/// Returns an event whose type no live event read by its id had: the oldest on the first recorded page of live events.
-fn event_of_unread_type(recording: &Recording) -> Option<String> {
-    let live = || recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
-    let lists =
-        live().filter(|exchange| page_request(exchange).is_some_and(|request| request.list == List::Events));
-    let rows = lists.filter_map(Page::from_exchange).find_map(|page| page.rows().cloned())?;
-    let is_read = |id: &str| live().any(|exchange| exchange.target.ends_with(id));
-    let events_of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
-    let unread = rows.iter().filter_map(|row| {
-        let mut same_type = events_of_type(text_at(row, &["type"])).filter_map(|row| text_at(row, &["id"]));
-        (!same_type.any(is_read)).then(|| text_at(row, &["id"]))?
-    });
-    unread.map(str::to_owned).next_back()
 }
 
 /// Returns the first event in the response to a path, if the path is a list of events.
@@ -498,7 +397,7 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;
     let counts =
-        BurstCounts::from_burst(recording, REPEATED_SERIES).or_else(|| BurstCounts::from_burst(recording, 1));
+        BurstCounts::from_burst(recording, Burst::REPEATED).or_else(|| BurstCounts::from_burst(recording, 1));
     let first = recording
         .exchanges
         .iter()

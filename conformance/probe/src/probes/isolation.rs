@@ -28,7 +28,7 @@ pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OWN_AN
 pub(crate) const REQUESTS_MIN: u32 = OWN_AND_FILTERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
 /// The comparisons among these: two rounds per mode, and a pair per filter.
 const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
-pub(crate) const OTHER_ACCOUNT_COST: Cost = Cost { live: 2, test: 2, other: 4, total: 6 };
+pub(crate) const OTHER_ACCOUNT_COST: Cost = Cost { live: 4, test: 4, other: 4, total: 8 };
 
 /// Requests own events, then events and filters of the other mode.
 pub(crate) async fn probe(session: &mut Session<'_>) {
@@ -284,8 +284,15 @@ async fn request_filter_pair(
     }
 }
 
-/// Reads the lists of the other account, and requests an event, a filter by a charge, a single charge and a single invoice
-/// of it with the own key of the same mode.
+/// The filters by objects of the other account, each with the path of its value in an event.
+const FILTERS_OF_OTHER_ACCOUNT: [(List, &str, [&str; 2]); 3] = [
+    (List::Events, "charge", ["charge", "code"]),
+    (List::Events, "invoice", ["invoice", "code"]),
+    (List::Charges, "payment_link", ["charge", "payment_link"]),
+];
+
+/// Reads the lists of the other account, and requests an event, filters by a charge, an invoice and a payment link, a single
+/// charge and a single invoice of it with the own key of the same mode.
 pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     let account = session.send(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let stated = stated_mode(&account);
@@ -312,10 +319,11 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     if let Some(id) = first_event_id(&rows) {
         request_event(session, mode, &id, Side::OtherAccount, 1).await;
     }
-    if let Some(code) = rows.iter().find_map(|row| text_at(row, &["charge", "code"])) {
-        let path = format!("{}?charge={}", List::Events.path(), percent_encode(code));
-        let purpose =
-            Purpose::Filter { list: List::Events, filter: "charge".to_owned(), side: Side::OtherAccount };
-        session.send(Caller::Own(mode), purpose, &path).await;
+    for (list, filter, value_path) in FILTERS_OF_OTHER_ACCOUNT {
+        if let Some(value) = rows.iter().find_map(|row| text_at(row, &value_path)) {
+            let path = format!("{}?{filter}={}", list.path(), percent_encode(value));
+            let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::OtherAccount };
+            session.send(Caller::Own(mode), purpose, &path).await;
+        }
     }
 }

@@ -5,6 +5,7 @@
 pub(crate) mod account;
 pub(crate) mod auth;
 pub(crate) mod burst;
+mod burst_pages;
 pub(crate) mod extended;
 pub(crate) mod filter_values;
 pub(crate) mod filters;

@@ -48,10 +48,11 @@ pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
 /// Returns the value of the `Authorization` header in shell syntax.
 fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
     const TEST_KEY: &str = "CHARGEPROOF_TEST_KEY";
+    const LIVE_KEY: &str = "CHARGEPROOF_LIVE_KEY";
     let [live, test] = Mode::BOTH.map(|mode| mode.mode_prefix(&recording.key_prefix));
     Some(match caller {
         Caller::NoKey => return None,
-        Caller::Own(Mode::Live) => "Bearer $CHARGEPROOF_LIVE_KEY".into(),
+        Caller::Own(Mode::Live) => format!("Bearer ${LIVE_KEY}"),
         Caller::Own(Mode::Test) => format!("Bearer ${TEST_KEY}"),
         Caller::SecondKey => "Bearer $CHARGEPROOF_SECOND_KEY".into(),
         Caller::OtherAccount => "Bearer $CHARGEPROOF_OTHER_ACCOUNT_KEY".into(),
@@ -73,6 +74,11 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
         }
         Caller::Forged(Forgery::Shortened) => format!("Bearer ${{{TEST_KEY}%????}}"),
         Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST_KEY}}}0"),
+        Caller::Forged(Forgery::LiveKeyOtherPrefix) => format!("Bearer {test}${{{LIVE_KEY}#{live}}}"),
+        Caller::Forged(Forgery::UnknownLive) => {
+            format!("Bearer {live}0000000000000000000000000000000000000000")
+        }
+        Caller::Forged(Forgery::FirstCharacter) => format!("Bearer {test}~${{{TEST_KEY}#{test}?}}"),
         Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST_KEY}#{test}}}"),
     })
 }
