@@ -324,6 +324,7 @@ pub(super) fn check_unpaid(
     let unpaid: Vec<_> = charges
         .values()
         .filter(|versions| versions.iter().all(|version| UNPAID_TYPES.contains(&&*version.kind)))
+        .filter(|versions| name != "received_amount" || is_without_transfer(versions))
         .filter_map(|versions| {
             let is_end =
                 |version: &&&Subject| version.is_delivered && CHARGE_END_TYPES.contains(&&*version.kind);
@@ -341,7 +342,14 @@ pub(super) fn check_unpaid(
     }
 }
 
-/// Checks that not all delivered payments have a received amount of zero. The owner may settle a charge manually, so only
+/// Returns `true` if the events of a charge are known since its creation, and report no transfer.
+fn is_without_transfer(versions: &[&Subject]) -> bool {
+    count_events(types_and_ids(versions), "charge.created") > 0
+        && count_events(types_and_ids(versions), "charge.payment_detected") == 0
+}
+
+/// Checks that not all delivered payments, or all underpaid ones, have a received amount of zero, and that most charges without a
+/// transfer have. The owner may settle a charge manually, so only
 /// charges with a detected transfer count. Redaction hides zero.
 pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckError> {
     if !recording.exact_amounts {
@@ -349,20 +357,27 @@ pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckE
     }
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
-    let payments: Vec<_> = charges
-        .values()
-        .filter(|versions| count_events(types_and_ids(versions), "charge.payment_detected") > 0)
-        .filter_map(|versions| versions.iter().find(|version| version.is_payment() && version.is_delivered))
-        .filter_map(|version| Some((version, text_at(&version.object, &["received_amount"])?)))
-        .collect();
-    let are_zero = payments.iter().all(|(_, amount)| !is_nonzero(amount));
-    match payments.last().filter(|_| are_zero && payments.len() >= FAULTY_OBJECTS_MIN) {
-        None => Ok(()),
-        Some((version, amount)) => Err(version.violation(
-            "the amount of the confirmed payment as received_amount",
-            format!("{amount}, as in all {} payments", payments.len()),
-        )),
+    for kind in ["charge.paid", "charge.underpaid"] {
+        let payments: Vec<_> = charges
+            .values()
+            .filter(|versions| count_events(types_and_ids(versions), "charge.payment_detected") > 0)
+            .filter_map(|versions| {
+                versions.iter().find(|version| version.kind == kind && version.is_delivered)
+            })
+            .filter_map(|version| Some((version, text_at(&version.object, &["received_amount"])?)))
+            .collect();
+        let are_zero = payments.iter().all(|(_, amount)| !is_nonzero(amount));
+        if let Some((version, amount)) =
+            payments.last().filter(|_| are_zero && payments.len() >= FAULTY_OBJECTS_MIN)
+        {
+            return Err(version.violation(
+                "the amount of the confirmed payment as received_amount",
+                format!("{amount}, as in all {} deliveries of {kind}", payments.len()),
+            ));
+        }
     }
+    // A charge without a transfer received nothing.
+    check_unpaid(recording, ("received_amount", |amount| amount.as_str().is_some_and(is_nonzero)))
 }
 
 /// Checks that paid charges in lists, and single ones, have at least the received amount of their `charge.paid`. A second

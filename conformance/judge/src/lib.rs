@@ -39,6 +39,7 @@ mod second_key;
 mod status_names;
 mod subjects;
 mod underpayments;
+mod values_by_type;
 mod webhooks;
 
 use std::cell::OnceCell;

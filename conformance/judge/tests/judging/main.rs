@@ -7,6 +7,7 @@ mod charge_versions;
 mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
+mod event_relations;
 mod event_sequences;
 mod exchanged_values;
 mod final_statuses;
