@@ -240,9 +240,9 @@ fn check_recent_charges(recording: &Recording) -> Result<(), CheckError> {
         let reads = first_long_page_reads(&views, List::Events, mode)
             .map(|first| (joined_rows(&views, first), first));
         let Some((rows, first)) = reads.max_by_key(|(rows, _)| rows.len()) else { continue };
-        let earlier =
-            first_long_page_reads(&views, List::Charges, mode).filter(|view| view.number() < first.number());
-        let Some(listed) = earlier.last() else { continue };
+        let listed =
+            first_long_page_reads(&views, List::Charges, mode).rfind(|view| view.number() < first.number());
+        let Some(listed) = listed else { continue };
         let later = LaterEvents {
             rows: rows.into_iter().map(|joined| joined.row).collect(),
             until: visible_until(first, first),

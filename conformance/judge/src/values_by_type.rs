@@ -139,5 +139,5 @@ fn differs_from_both(name: &str, reference: &Subject, version: &Subject, later: 
     };
     let equals =
         |other: &&Subject| other.kind != version.kind && other.object.get(name) == reference.object.get(name);
-    name != "charges" && contradicts(version) && later.iter().any(|other| equals(other))
+    name != "charges" && contradicts(version) && later.iter().any(equals)
 }
