@@ -25,6 +25,7 @@ use crate::parsed_deliveries::{
 };
 use crate::payment_amounts;
 use crate::subjects::{Subject, judge_each_subject, no_subject, subjects};
+use crate::values_by_type;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
@@ -35,6 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.fields", NEEDS, |recording| {
         let outcome = judge_charges(recording, missing_field)?;
         exchanged_values::check(recording, "charge", &OWN_TEXT_FIELDS)?;
+        values_by_type::check(recording, "charge")?;
         exchanged_values::check_notation(recording).map(|()| outcome)
     })
     .with_optional_probes(DELIVERIES_AND_OBJECTS),

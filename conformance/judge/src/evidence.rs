@@ -301,6 +301,46 @@ impl<'s> FullList<'s> {
     }
 }
 
+/// A record of a list that was read page by page.
+pub(super) struct JoinedRow<'s> {
+    pub(super) row: &'s Value,
+    /// `true` if the total was the same as on the first page, so that no record was created between the two reads.
+    pub(super) is_simultaneous: bool,
+}
+
+/// Returns the beginning of a list without gaps, from a read of its first long page and later pages. Records that are created
+/// between two reads move others to the next page, so a later page joins the list if its first record is known.
+pub(super) fn joined_rows<'s>(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> Vec<JoinedRow<'s>> {
+    let read = FullList::starting_with(views, first).rows;
+    let mut page_number = read.len() as u64 / PER_PAGE_MAX + 1;
+    let is_full = read.len() as u64 == (page_number - 1) * PER_PAGE_MAX;
+    let mut known: BTreeSet<String> = read.iter().filter_map(|row| reading::id_or_code(row)).collect();
+    let has_ids = known.len() == read.len();
+    let mut rows: Vec<_> = read.into_iter().map(|row| JoinedRow { row, is_simultaneous: true }).collect();
+    let next_page = |number: u64, known: &BTreeSet<String>| {
+        views.iter().find(|view| {
+            let request = (view.request.list, view.mode, view.request.page, view.request.per_page);
+            view.has_only_page_and_size()
+                && request == (first.request.list, first.mode, Some(number), Some(PER_PAGE_MAX))
+                && view.number() > first.number()
+                && view.rows().first().and_then(reading::id_or_code).is_some_and(|id| known.contains(&id))
+        })
+    };
+    while let Some(next) = next_page(page_number, &known).filter(|_| is_full && has_ids && page_number > 1) {
+        for row in next.rows() {
+            let Some(id) = reading::id_or_code(row) else { return rows };
+            if known.insert(id) {
+                rows.push(JoinedRow { row, is_simultaneous: false });
+            }
+        }
+        if (next.rows().len() as u64) < PER_PAGE_MAX {
+            break;
+        }
+        page_number += 1;
+    }
+    rows
+}
+
 /// Returns the first long pages of the list that were read before and after a page.
 pub(super) fn first_long_pages_around<'s, 'a>(
     recording: &Recording,

@@ -12,8 +12,8 @@ use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
-use crate::diff::CONSISTENCY_TIME;
-use crate::evidence::{FullList, first_long_page_reads, readable_pages, recorded_at};
+use crate::diff::{CONSISTENCY_TIME, FAULTY_OBJECTS_MIN, LIST_DELAY_MAX};
+use crate::evidence::{first_long_page_reads, joined_rows, readable_pages, recorded_at, with_article};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 
@@ -30,6 +30,8 @@ pub(super) const CHECKS: &[Check] = &[
 const SAME_PAYMENT_MAX: time::Duration = time::Duration::minutes(1);
 /// The minimum time between the oldest listed event and an event, for all related events to be listed.
 const RELATED_EVENTS_SPAN: time::Duration = time::Duration::days(1);
+/// The maximum time between the two events of a payment, if no slow job records one of them.
+const PROMPT_MAX: time::Duration = time::Duration::seconds(10);
 /// The minimum number of invoices with a paid charge, none of them settled, for a violation.
 const UNSETTLED_MIN: usize = 3;
 
@@ -71,12 +73,12 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let is_complete = page.meta_number("total").is_some_and(|total| total <= rows.len() as u64);
     let views = readable_pages(recording);
     let reads = first_long_page_reads(&views, List::Events, mode);
-    let recent = reads.map(|first| FullList::starting_with(&views, first).rows).max_by_key(Vec::len);
+    let recent = reads.map(|first| joined_rows(&views, first)).max_by_key(Vec::len);
     let mut history = EventHistory {
         number: exchange.number,
         rows,
         is_complete,
-        recent: recent.unwrap_or_default().into_iter().cloned().collect(),
+        recent: recent.unwrap_or_default().into_iter().map(|joined| joined.row.clone()).collect(),
         filtered: Vec::new(),
         complete_charges: BTreeMap::new(),
         first_seen: BTreeMap::new(),
@@ -169,6 +171,75 @@ impl EventHistory {
                 .is_some_and(|(newest, recorded)| newest - recorded >= CONSISTENCY_TIME)
     }
 
+    /// Returns `true` if `row` is one of the recent events, and over a minute older than the newest of them.
+    fn is_minute_before_newest(&self, row: &Value) -> bool {
+        let is_recent = self.recent.iter().any(|recent| recent["id"] == row["id"]);
+        let newest = self.recent.iter().filter_map(recorded_at).max();
+        is_recent
+            && newest
+                .zip(recorded_at(row))
+                .is_some_and(|(newest, recorded)| newest - recorded > LIST_DELAY_MAX)
+    }
+
+    /// Returns the events of a type that are so old, and whose objects are so new, that the related events must be among the
+    /// recent events. `relate` returns the charges and invoices of the related events, and the related event.
+    fn related_pairs<'h>(
+        &'h self,
+        kind: &str,
+        relate: impl Fn(&'h Value) -> Option<RelatedEvent<'h>>,
+    ) -> Vec<(&'h Value, Option<&'h Value>)> {
+        let rows = self.recent.iter().filter(|row| text_at(row, &["type"]) == Some(kind));
+        let is_complete = |related: &RelatedEvent<'_>| {
+            related.codes.iter().all(|code| self.has_recent_history(related.member, code))
+        };
+        rows.filter(|row| self.is_minute_before_newest(row))
+            .filter_map(|row| Some((row, relate(row).filter(is_complete)?.event)))
+            .collect()
+    }
+
+    /// Returns the `invoice.paid` events without a `charge.paid`, and the `charge.paid` events of invoices without an
+    /// `invoice.paid`, that are so old that the related event must be listed, even if the account is busy.
+    fn check_recent_pairs(&self, kind: &'static str) -> Result<(), CheckError> {
+        let voided: BTreeSet<&str> =
+            self.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
+        let owners: BTreeMap<&str, &str> = self
+            .events()
+            .filter_map(|row| row.get("invoice"))
+            .chain(&self.invoices)
+            .filter_map(|invoice| Some((invoice_charge_codes(invoice)?, text_at(invoice, &["code"])?)))
+            .flat_map(|(charges, invoice)| charges.into_iter().map(move |charge| (charge, invoice)))
+            .collect();
+        let relate = |row| -> Option<RelatedEvent<'_>> {
+            if kind == "invoice.paid" {
+                let codes = event_charge_codes(row).filter(|codes| !codes.is_empty())?;
+                let event = codes.iter().find_map(|code| self.paid_charge(code));
+                return Some(RelatedEvent { member: "charge", codes, event });
+            }
+            let code = *owners.get(text_at(row, &["charge", "code"])?)?;
+            let event = self.paid_invoice(code);
+            (!voided.contains(code)).then(|| RelatedEvent { member: "invoice", codes: vec![code], event })
+        };
+        let pairs = self.related_pairs(kind, relate);
+        let lonely: Vec<_> = pairs.iter().filter(|(_, related)| related.is_none()).collect();
+        let is_prompt = |(row, related): &(&Value, &Value)| {
+            let times = recorded_at(row).zip(recorded_at(related));
+            times.is_some_and(|(row, related)| (related - row).abs() <= PROMPT_MAX)
+        };
+        let found: Vec<_> = pairs.iter().filter_map(|(row, related)| Some((*row, (*related)?))).collect();
+        // Other events have their related event soon, or none has one: no slow job is still to record them.
+        let are_prompt = found.is_empty() || found.len() >= FAULTY_OBJECTS_MIN && found.iter().all(is_prompt);
+        let Some((row, _)) = lonely.last().filter(|_| are_prompt && lonely.len() >= FAULTY_OBJECTS_MIN)
+        else {
+            return Ok(());
+        };
+        let other = if kind == "invoice.paid" { "charge.paid" } else { "invoice.paid" };
+        Err(CheckError::violation(
+            self.number,
+            format!("{} beside {kind} {}", with_article(other), event_id(row)),
+            format!("none after a minute, nor beside {} more {kind}", lonely.len() - 1),
+        ))
+    }
+
     /// Returns `true` if the long page has all events of the day before `row`, or all events.
     fn covers_day_before(&self, row: &Value) -> bool {
         let oldest = self.rows.iter().filter_map(recorded_at).min();
@@ -191,6 +262,14 @@ impl EventHistory {
     }
 }
 
+/// The event that a payment produces beside another one, and the objects whose events must be known to find it.
+struct RelatedEvent<'h> {
+    /// `charge` or `invoice`.
+    member: &'static str,
+    codes: Vec<&'h str>,
+    event: Option<&'h Value>,
+}
+
 fn event_id(row: &Value) -> &str {
     text_at(row, &["id"]).unwrap_or("without an id")
 }
@@ -205,6 +284,7 @@ fn no_paid_invoice() -> CheckError {
 fn judge_both_paid(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
+        history.check_recent_pairs("invoice.paid")?;
         for row in history.of_type("invoice.paid") {
             let Some(codes) = event_charge_codes(row).filter(|codes| !codes.is_empty()) else { continue };
             if codes.iter().any(|code| history.paid_charge(code).is_some()) {
@@ -346,6 +426,7 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         if let Some(violation) = settled_twice(&history) {
             return Err(violation);
         }
+        history.check_recent_pairs("charge.paid")?;
         let voided: BTreeSet<&str> =
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
         let of_events = history.events().filter_map(|row| row.get("invoice"));

@@ -45,6 +45,7 @@ mod status_names;
 mod subjects;
 mod totals;
 mod underpayments;
+mod values_by_type;
 mod webhooks;
 
 use std::cell::OnceCell;

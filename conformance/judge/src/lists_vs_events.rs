@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
@@ -20,7 +20,8 @@ use crate::current_states;
 use crate::diff::{CONSISTENCY_TIME, LIST_DELAY_MAX, LISTED_KINDS};
 use crate::event_sequences;
 use crate::evidence::{
-    PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, read_at, readable_pages, recorded_at,
+    PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads, joined_rows, read_at, readable_pages,
+    recorded_at,
 };
 use crate::final_statuses;
 use crate::listed_objects;
@@ -195,23 +196,21 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
                 .last()
                 .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
-            let until = visible_until(events, events);
+            let later = LaterEvents {
+                rows: events.rows().iter().collect(),
+                until: visible_until(events, events),
+                margin: LIST_DELAY_MAX,
+            };
             for (index, row) in listed.rows().iter().enumerate() {
-                let opened_at =
-                    recorded_at(row).or_else(|| opening_time_between(listed.rows(), index, events, until));
-                let Some(result) = check_charge_events(row, opened_at, events, until) else { continue };
+                let Some(result) = later.check_charge(listed.rows(), index) else { continue };
                 if let Err(kind) = result {
-                    let code = text_at(row, &["code"]).unwrap_or_default();
-                    return Err(CheckError::violation(
-                        events.number(),
-                        format!("a {kind} of charge {code}, which is listed at {}", listed.exchange.target),
-                        format!("{} other events, but not this one", events.rows().len()),
-                    ));
+                    return Err(missing_event(listed, row, kind, events));
                 }
                 judged = true;
             }
         }
     }
+    check_recent_charges(recording)?;
     object_history::check_event_order(recording)?;
     event_sequences::check(&readable_pages(recording))?;
     status_names::check(recording)?;
@@ -224,55 +223,103 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns the time of a listed charge's creation event, or else that of the next older charge in the list that has
-/// one. The charge or a newer one must have a visible creation event. Listed charges may have no time themselves.
-fn opening_time_between(
-    rows: &[Value],
-    index: usize,
-    events: &PageView<'_>,
-    until: Option<OffsetDateTime>,
-) -> Option<OffsetDateTime> {
-    let creation_time = |row: &Value| {
-        let own = text_at(row, &["code"])?;
-        let mut creations = events.rows().iter().filter(|event| has_type(event, "charge.created"));
-        recorded_at(creations.find(|event| code(event, "charge") == Some(own))?)
-    };
-    rows[..=index].iter().rev().find_map(creation_time).filter(|newer| Some(*newer) <= until)?;
-    rows[index..].iter().find_map(creation_time)
+/// Returns the violation for a listed charge without an event.
+fn missing_event(listed: &PageView<'_>, row: &Value, kind: &str, events: &PageView<'_>) -> CheckError {
+    let code = text_at(row, &["code"]).unwrap_or_default();
+    CheckError::violation(
+        events.number(),
+        format!("a {kind} of charge {code}, which is listed at {}", listed.exchange.target),
+        format!("{} other events, but not this one", events.rows().len()),
+    )
 }
 
-/// Checks that a listed charge has its events; the error is the type of a missing one. `None` if it
-/// cannot be judged, such as for events older than the oldest one on the page.
-fn check_charge_events(
-    row: &Value,
-    opened_at: Option<OffsetDateTime>,
-    events: &PageView<'_>,
+/// The minimum number of charges without an event in the list of a busy account, for a violation.
+const WITHOUT_EVENT_MIN: usize = 2;
+/// The maximum time between the creations of a charge and of its event, in the list of a busy account.
+const CREATION_MARGIN: Duration = Duration::seconds(15);
+
+/// Checks the charges of busy accounts, whose events of the last minute fill a page: by the longest read of several pages of
+/// events, and the last long page of charges that was read before.
+fn check_recent_charges(recording: &Recording) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    for mode in Mode::BOTH {
+        let reads = first_long_page_reads(&views, List::Events, mode)
+            .map(|first| (joined_rows(&views, first), first));
+        let Some((rows, first)) = reads.max_by_key(|(rows, _)| rows.len()) else { continue };
+        let listed =
+            first_long_page_reads(&views, List::Charges, mode).rfind(|view| view.number() < first.number());
+        let Some(listed) = listed else { continue };
+        let later = LaterEvents {
+            rows: rows.into_iter().map(|joined| joined.row).collect(),
+            until: visible_until(first, first),
+            margin: CREATION_MARGIN,
+        };
+        let rows = listed.rows().iter().enumerate();
+        let missing: Vec<_> = rows
+            .filter_map(|(index, row)| Some((row, later.check_charge(listed.rows(), index)?.err()?)))
+            .collect();
+        if let Some((row, kind)) = missing.last().filter(|_| missing.len() >= WITHOUT_EVENT_MIN) {
+            return Err(missing_event(listed, row, kind, first));
+        }
+    }
+    Ok(())
+}
+
+/// The events of a list that was read later than a list of charges.
+struct LaterEvents<'s> {
+    rows: Vec<&'s Value>,
+    /// The time up to which all events are visible.
     until: Option<OffsetDateTime>,
-) -> Option<Result<(), &'static str>> {
-    let own = text_at(row, &["code"])?;
-    if !all_have_codes(events, "charge") {
-        return None;
+    /// The minimum time from the oldest event to a charge that is judged.
+    margin: Duration,
+}
+
+impl LaterEvents<'_> {
+    /// Returns the time of a charge's creation event.
+    fn creation_time(&self, charge: &Value) -> Option<OffsetDateTime> {
+        let own = text_at(charge, &["code"])?;
+        let mut creations = self.rows.iter().filter(|event| has_type(event, "charge.created"));
+        recorded_at(creations.find(|event| code(event, "charge") == Some(own))?)
     }
-    let oldest = events.rows().iter().filter_map(recorded_at).min()?;
-    let opened_at = opened_at.filter(|at| *at > oldest + LIST_DELAY_MAX && Some(*at) <= until)?;
-    let has_event = |kind: &str| {
-        events.rows().iter().any(|event| has_type(event, kind) && code(event, "charge") == Some(own))
-    };
-    if !has_event("charge.created") {
-        return Some(Err("charge.created"));
+
+    /// Returns the time of a listed charge's creation event, or else that of the next older charge in the list that has
+    /// one. The charge or a newer one must have a visible creation event. Listed charges may have no time themselves.
+    fn opening_time_between(&self, rows: &[Value], index: usize) -> Option<OffsetDateTime> {
+        let mut newer = rows[..=index].iter().rev().filter_map(|row| self.creation_time(row));
+        newer.next().filter(|newer| Some(*newer) <= self.until)?;
+        rows[index..].iter().find_map(|row| self.creation_time(row))
     }
-    let paid = paid_at(row).filter(|at| *at >= opened_at && Some(*at) <= until);
-    let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
-    if is_paid && !has_event("charge.paid") {
-        return Some(Err("charge.paid"));
+
+    /// Checks that a listed charge has its events; the error is the type of a missing one. `None` if it
+    /// cannot be judged, such as for events older than the oldest one of the list.
+    fn check_charge(&self, rows: &[Value], index: usize) -> Option<Result<(), &'static str>> {
+        let row = &rows[index];
+        let own = text_at(row, &["code"])?;
+        if !all_have_codes(&self.rows, "charge") {
+            return None;
+        }
+        let opened_at = recorded_at(row).or_else(|| self.opening_time_between(rows, index));
+        let oldest = self.rows.iter().filter_map(|row| recorded_at(row)).min()?;
+        let opened_at = opened_at.filter(|at| *at > oldest + self.margin && Some(*at) <= self.until)?;
+        let has_event = |kind: &str| {
+            self.rows.iter().any(|event| has_type(event, kind) && code(event, "charge") == Some(own))
+        };
+        if !has_event("charge.created") {
+            return Some(Err("charge.created"));
+        }
+        let paid = paid_at(row).filter(|at| *at >= opened_at && Some(*at) <= self.until);
+        let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
+        if is_paid && !has_event("charge.paid") {
+            return Some(Err("charge.paid"));
+        }
+        Some(Ok(()))
     }
-    Some(Ok(()))
 }
 
 /// Returns `true` if every event of a kind of object has the code of its object, and all types are known. An event
 /// without a code may belong to any object.
-fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
-    events.rows().iter().all(|event| {
+fn all_have_codes(events: &[&Value], member: &str) -> bool {
+    events.iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
         kind.is_some_and(|kind| !kind.starts_with(member) || code(event, member).is_some())
     })
@@ -287,8 +334,9 @@ fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckE
     };
     let is_recent = |event: &&Value| recorded_at(event).is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
+    let all: Vec<_> = events.rows().iter().collect();
     for (list, member) in LISTED_KINDS {
-        if !all_have_codes(events, member) || (is_full && events.rows().iter().all(|row| is_recent(&row))) {
+        if !all_have_codes(&all, member) || (is_full && events.rows().iter().all(|row| is_recent(&row))) {
             continue;
         }
         let changed: BTreeSet<_> =

@@ -15,7 +15,7 @@ use crate::diff::{
     contradict_in_field, first_contradiction, is_nonzero,
 };
 use crate::evidence::{
-    FullList, PageView, comparable_groups, first_long_page_reads, readable_pages, recorded_at,
+    JoinedRow, PageView, comparable_groups, first_long_page_reads, joined_rows, readable_pages, recorded_at,
 };
 
 /// The maximum delay between a timed change and its event: a job may record the expiry of a charge later.
@@ -93,11 +93,13 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
 
 /// Returns the events of a read of the list, from its first long page and the following ones.
 fn read_events<'a>(views: &'a [PageView<'_>], first: &'a PageView<'_>) -> Vec<ListedEvent<'a>> {
-    let list = FullList::starting_with(views, first);
-    let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
+    let rows = joined_rows(views, first);
+    let newest = rows.iter().filter_map(|joined| recorded_at(joined.row)).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
     let read_at = first.read_at.filter(|date| Some(*date) >= newest).or(newest);
-    list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at }).collect()
+    let read_at = |joined: &JoinedRow<'_>| read_at.filter(|_| joined.is_simultaneous);
+    let event = |joined| ListedEvent { number: first.number(), read_at: read_at(&joined), row: joined.row };
+    rows.into_iter().map(event).collect()
 }
 
 /// Returns the histories of the objects whose creation is in a read of the list of events. For an object in several reads,

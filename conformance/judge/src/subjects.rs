@@ -5,7 +5,7 @@
 
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
-use conformance_model::reading::{requested_own_event, single_event, text_at};
+use conformance_model::reading::{parse_utc, requested_own_event, single_event, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
@@ -26,9 +26,11 @@ pub(super) struct Subject {
     pub(super) event_id: Option<String>,
     /// The time of its event; `None` for a delivery, which has a time of its own.
     pub(super) recorded_at: Option<OffsetDateTime>,
+    /// The time of its event or delivery.
+    pub(super) created_at: Option<OffsetDateTime>,
     pub(super) is_delivered: bool,
     /// The number of the exchange; `None` for a delivery.
-    exchange: Option<u32>,
+    pub(super) exchange: Option<u32>,
     /// The name of the source in findings.
     source: String,
 }
@@ -75,6 +77,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
                 kind,
                 event_id: parsed.text(&["event_id"]).map(str::to_owned),
                 recorded_at: None,
+                created_at: parsed.text(&["created_at"]).and_then(parse_utc),
                 is_delivered: true,
                 exchange: None,
                 source: parsed.name(),
@@ -109,6 +112,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             kind,
             event_id: text_at(&event, &["id"]).map(str::to_owned),
             recorded_at: recorded_at(&event),
+            created_at: recorded_at(&event),
             is_delivered: false,
             exchange: Some(number),
             source,

@@ -14,9 +14,10 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::clock::{check_between, check_not_before_events, created_at, signed_at};
+use super::clock::{check_between, check_not_at_creation, check_not_before_events, created_at, signed_at};
 use super::delivered_copies::{
-    DeliveredEvent, check_copies, check_fiat_amounts, check_lasting_statuses, check_no_payment_time,
+    DeliveredEvent, check_copies, check_expired_statuses, check_fiat_amounts, check_lasting_statuses,
+    check_no_payment_time,
 };
 use super::objects::check_zone;
 use crate::check::Check;
@@ -24,7 +25,7 @@ use crate::diff::{
     IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, contradict_as_written, contradict_unless_rounded,
     first_contradiction,
 };
-use crate::evidence::{PageView, readable_pages, recorded_at};
+use crate::evidence::{PageView, first_long_page_reads, joined_rows, readable_pages, recorded_at};
 use crate::object_history::CHARGE_END_TYPES;
 use crate::parsed_deliveries::{
     ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries,
@@ -143,6 +144,7 @@ pub(super) fn check_delivery_times(recording: &Recording) -> Result<(), CheckErr
     check_zone(&delivered_events)?;
     check_times_differ(&delivered_events)?;
     check_not_before_events(&delivered_events)?;
+    check_not_at_creation(&delivered_events)?;
     check_between(&received, &delivered_events, "created_at", created_at)
 }
 
@@ -180,6 +182,7 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let api = ApiEvents::from_recording(recording);
     check_delivered_events_are_listed(recording, &received, &api)?;
+    check_events_of_new_objects(recording, &received, &api)?;
     let mut types: BTreeMap<&str, &str> = BTreeMap::new();
     let mut confirmed = 0;
     for (parsed, id, mode) in deliveries_with_event(&received.parsed) {
@@ -267,6 +270,7 @@ fn check_statuses(
         member.zip(parsed.mode()).is_some_and(|(member, mode)| api.is_newest(event, member, mode))
     };
     let newest: Vec<_> = delivered_events.iter().filter(is_newest).cloned().collect();
+    check_expired_statuses(delivered_events, &newest)?;
     check_lasting_statuses(&newest, &statuses)
 }
 
@@ -355,6 +359,59 @@ fn check_delivered_events_are_listed(
                     unlisted.delay.as_secs()
                 ),
                 format!("other events, but not this one ({})", parsed.name()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the events of objects whose creation is in the last list of events are in this list too, a minute after their
+/// delivery: they are newer than the creation. So the time of an event that no list shows need not be known.
+fn check_events_of_new_objects(
+    recording: &Recording,
+    received: &ReceivedDeliveries<'_>,
+    api: &ApiEvents<'_>,
+) -> Result<(), CheckError> {
+    let Some(listed_at) = received.deliveries.listed_at else { return Ok(()) };
+    let views = readable_pages(recording);
+    for mode in Mode::BOTH {
+        let first = first_long_page_reads(&views, List::Events, mode)
+            .rfind(|view| view.exchange.purpose == Purpose::AfterDeliveries)
+            .filter(|view| {
+                view.exchange.response().is_some_and(|response| cache_evidence(response).is_none())
+            });
+        let Some(first) = first else { continue };
+        let rows = joined_rows(&views, first);
+        let created: BTreeSet<_> = rows
+            .iter()
+            .filter_map(|joined| {
+                let (member, _) = text_at(joined.row, &["type"])?.split_once(".created")?;
+                Some((member, text_at(joined.row, &[member, "code"])?))
+            })
+            .collect();
+        let is_unlisted = |parsed: &ParsedDelivery<'_>, id: &str| {
+            let object =
+                parsed.event_type().and_then(|kind| kind.split_once('.')).and_then(|(member, change)| {
+                    Some((member, parsed.text(&["data", member, "code"])?)).filter(|_| change != "created")
+                });
+            object.is_some_and(|object| created.contains(&object))
+                && listed_at.saturating_sub(parsed.delivery.arrived) >= LIST_DELAY_MAX
+                && !api.listed_events[&mode].contains_key(id)
+                && api.id_in_other_case(id, mode).is_none()
+        };
+        let unlisted: BTreeMap<_, _> = deliveries_with_event(&received.parsed)
+            .filter(|(parsed, id, stated)| *stated == mode && is_unlisted(parsed, id))
+            .map(|(parsed, id, _)| (id, parsed))
+            .collect();
+        if let Some((id, parsed)) = unlisted.last_key_value().filter(|_| unlisted.len() >= OVERTAKEN_MIN) {
+            return Err(CheckError::violation(
+                first.number(),
+                format!("event {id} in the list of events, a minute after its delivery"),
+                format!(
+                    "the creation of its object, but not this event, nor {} more ({})",
+                    unlisted.len() - 1,
+                    parsed.name()
+                ),
             ));
         }
     }

@@ -1,6 +1,6 @@
 //! The times of a delivery, compared with the receiver's clock.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conformance_model::deliveries::Deliveries;
 use conformance_model::mode::Mode;
@@ -12,7 +12,7 @@ use super::delivered_copies::DeliveredEvent;
 use super::endpoint_events::new_events;
 use super::routing::NEEDS_WITH_LISTS;
 use crate::check::Check;
-use crate::diff::FAULTY_OBJECTS_MIN;
+use crate::diff::{FAULTY_OBJECTS_MIN, are_most};
 use crate::evidence::recorded_at;
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
 
@@ -148,6 +148,51 @@ pub(super) fn check_not_before_events(delivered_events: &[DeliveredEvent<'_>]) -
         )),
         _ => Ok(()),
     }
+}
+
+/// The minimum time between the deliveries of a creation and of another event of the object, for a comparison of the times of
+/// the two events.
+const CREATION_SPAN_MIN: std::time::Duration = std::time::Duration::from_secs(10);
+/// The event types that a service may record together with the creation, and deliver later.
+const RECORDED_AT_CREATION: [&str; 2] = ["charge.payment_detected", "invoice.sent"];
+
+/// Checks for each event type that most events do not have the time of the creation of their object, if they were delivered
+/// later than the creation.
+pub(super) fn check_not_at_creation(delivered_events: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    let object = |parsed: &ParsedDelivery<'_>| {
+        let (member, change) = parsed.event_type()?.split_once('.')?;
+        let code = parsed.text(&["data", member, "code"])?.to_owned();
+        Some(((parsed.mode(), member.to_owned(), code), change.to_owned()))
+    };
+    let mut creations = BTreeMap::new();
+    for (parsed, event) in delivered_events {
+        if let (Some((key, change)), Some(recorded_at)) = (object(parsed), recorded_at(event))
+            && change == "created"
+        {
+            creations.entry(key).or_insert((parsed.delivery.arrived, recorded_at));
+        }
+    }
+    let mut by_type: BTreeMap<&str, BTreeMap<&str, Option<&ParsedDelivery<'_>>>> = BTreeMap::new();
+    for (parsed, event) in delivered_events {
+        let (Some((key, change)), Some(recorded_at)) = (object(parsed), recorded_at(event)) else { continue };
+        let (Some(kind), Some(id)) = (parsed.event_type(), parsed.text(&["event_id"])) else { continue };
+        let Some((created_arrived, created_at)) = creations.get(&key) else { continue };
+        let is_later = parsed.delivery.arrived >= *created_arrived + CREATION_SPAN_MIN;
+        if is_later && change != "created" && !RECORDED_AT_CREATION.contains(&kind) {
+            let is_at_creation = (recorded_at - *created_at).abs() < time::Duration::milliseconds(1);
+            by_type.entry(kind).or_default().entry(id).or_insert(is_at_creation.then_some(*parsed));
+        }
+    }
+    for (kind, events) in by_type {
+        let at_creation: Vec<_> = events.values().flatten().collect();
+        if let Some(parsed) = at_creation.last().filter(|_| are_most(at_creation.len(), events.len())) {
+            return Err(parsed.violation(
+                format!("a created_at of the {kind} in the API after the creation of its object"),
+                format!("the time of the creation, and so of {} more", at_creation.len() - 1),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the name of the header with the signature and its time `t`.

@@ -125,6 +125,37 @@ pub(super) fn check_lasting_statuses(
     Ok(())
 }
 
+/// Checks that most deliveries of `charge.expired` do not show the status of new charges, if the API shows another one: the
+/// status at the expiry or later. An expired charge may keep its status, so the API must show that it changes.
+///
+/// `newest`: the deliveries of events that are the newest of their objects.
+pub(super) fn check_expired_statuses(
+    pairs: &[DeliveredEvent<'_>],
+    newest: &[DeliveredEvent<'_>],
+) -> Result<(), CheckError> {
+    const STATUS: [&str; 3] = ["data", "charge", "status"];
+    let created = pairs.iter().filter(|(parsed, _)| parsed.event_type() == Some("charge.created"));
+    let new_statuses: BTreeSet<_> = created.filter_map(|(parsed, _)| parsed.text(&STATUS)).collect();
+    let expired: BTreeMap<&str, _> = newest
+        .iter()
+        .filter(|(parsed, _)| parsed.event_type() == Some("charge.expired"))
+        .filter_map(|(parsed, event)| {
+            let shown = text_at(event, &["charge", "status"])?;
+            Some((parsed.text(&["data", "charge", "code"])?, (*parsed, parsed.text(&STATUS)?, shown)))
+        })
+        .collect();
+    let is_new = |status: &str| new_statuses.len() == 1 && new_statuses.contains(status);
+    let stale: Vec<_> =
+        expired.iter().filter(|(_, (_, status, shown))| is_new(status) && !is_new(shown)).collect();
+    match stale.last().filter(|_| are_most(stale.len(), expired.len())) {
+        None => Ok(()),
+        Some((code, (parsed, status, shown))) => Err(parsed.violation(
+            format!("status {shown} of charge {code}, which expired, as in the API"),
+            format!("status {status} of new charges, and so of {} more", stale.len() - 1),
+        )),
+    }
+}
+
 /// Returns the delivered object and the object in the API.
 fn objects<'a>((parsed, event): &'a DeliveredEvent<'_>, member: &str) -> Option<[&'a Value; 2]> {
     let delivered = parsed.body.as_ref()?.get("data")?.get(member)?;

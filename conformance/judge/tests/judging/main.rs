@@ -8,6 +8,7 @@ mod current_states;
 mod delivered_objects;
 mod deliveries;
 mod delivery_routing;
+mod event_relations;
 mod event_sequences;
 mod exchanged_values;
 mod final_statuses;

@@ -7,7 +7,8 @@ use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
 use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::reading::{
-    LONG_PAGE_SIZE, Page, events_after_deliveries, events_before_deliveries, listed_events, text_at,
+    LONG_PAGE_SIZE, Page, events_after_deliveries, events_before_deliveries, listed_events,
+    requested_own_event, single_event, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
@@ -380,10 +381,15 @@ async fn read_back(session: &mut Session<'_>) {
     }
 }
 
-/// Returns the ids of the delivered events of a mode to request, unlisted ones first.
+/// Returns the ids of the delivered events of a mode to request: unlisted ones first, then one of each type of which no single
+/// event was read, because a service may render each type in its own way.
 fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
     let listed = listed_events(recording, mode);
-    let mut delivered: Vec<(bool, String)> = Vec::new();
+    let single = recording.exchanges.iter().filter(|exchange| requested_own_event(exchange).is_some());
+    let single = single.filter(|exchange| exchange.status() == Some(200)).filter_map(single_event);
+    let mut known_types: BTreeSet<_> =
+        single.filter_map(|event| text_at(&event, &["type"]).map(str::to_owned)).collect();
+    let mut delivered: Vec<(u8, String)> = Vec::new();
     let received = recording.deliveries.iter().flat_map(|deliveries| &deliveries.received);
     for body in received.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {
         let Some(id) = text_at(&body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
@@ -391,9 +397,20 @@ fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
         {
             continue;
         }
-        delivered.push((listed.contains_key(id), id.to_owned()));
+        let kind = text_at(&body, &["event"]).unwrap_or_default();
+        let rank = match listed.contains_key(id) {
+            false => 0,
+            true => {
+                if known_types.insert(kind.to_owned()) {
+                    1
+                } else {
+                    2
+                }
+            }
+        };
+        delivered.push((rank, id.to_owned()));
     }
-    // The sort is stable: unlisted and listed ids stay in the order of delivery.
-    delivered.sort_by_key(|(is_listed, _)| *is_listed);
+    // The sort is stable: events of one rank stay in the order of delivery.
+    delivered.sort_by_key(|(rank, _)| *rank);
     delivered.into_iter().take(SINGLE_EVENTS_MAX).map(|(_, id)| id).collect()
 }
