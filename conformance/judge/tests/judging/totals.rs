@@ -67,15 +67,20 @@ fn a_filtered_total_does_not_count_excluded_records() {
         // The list grew by as many records as the tolerance.
         (300, 350, true),
     ] {
+        let first = read_at(1, request(Some("a"), None, 1), &events("a", [2]), 30);
         let second = read_at(1, request(Some("a"), Some(2), 1), &events("a", [1]), total);
-        let all = vec![long(0, 300), second.clone(), long(2, later_total)];
+        let all = vec![long(0, 300), first, second.clone(), long(2, later_total)];
         check(&recording(all), "filters.total", if is_valid { "not judged" } else { "fail" });
+        // The filter may come from an index that is ahead of the unfiltered list.
+        let alone = vec![long(0, 300), second.clone(), long(2, later_total)];
+        check(&recording(alone), "filters.total", "not judged");
         // Without a later read, the size of the list is unknown.
         check(&recording(vec![long(0, 300), second]), "filters.total", "not judged");
     }
+    let first = read_at(1, request(Some("a"), None, 1), &events("a", [2]), 30);
     let few = |second, total| read_at(second, request(None, None, 100), &events("b", 1..=19), total);
     let second = read_at(1, request(Some("a"), Some(2), 1), &events("a", [1]), 300);
-    check(&recording(vec![few(0, 300), second, few(2, 310)]), "filters.total", "not judged");
+    check(&recording(vec![few(0, 300), first, second, few(2, 310)]), "filters.total", "not judged");
 }
 
 #[test]
@@ -93,6 +98,8 @@ fn a_later_filtered_page_continues_the_long_page() {
         (vec![small(2, 29, 30), small(3, 26, 30)], "pass"),
         // The list has grown.
         (vec![small(2, 29, 31), small(3, 27, 31)], "pass"),
+        // A first page between them had another total, which the later pages may continue.
+        (vec![small(1, 31, 31), small(2, 29, 30), small(3, 27, 30)], "pass"),
     ] {
         check(&recording([vec![long(30)], pages].concat()), "filters.total", expected);
     }
