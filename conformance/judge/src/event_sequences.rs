@@ -3,6 +3,8 @@
 //!
 //! Each rule needs several objects with the same fault. Events at about the same time may have either order.
 
+use std::collections::BTreeMap;
+
 use time::Duration;
 
 use conformance_model::catalogue::EVENT_TYPES;
@@ -183,20 +185,29 @@ const CONFIRMATIONS_WAITED: i32 = 3;
 
 /// Checks that transfers after the end of a charge are reported as late payments, at the latest when they are confirmed.
 fn check_late_transfers(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    let confirmations: Vec<_> = histories.iter().filter_map(confirmation_time).collect();
-    let wait = confirmations
-        .iter()
-        .max()
-        .filter(|_| confirmations.len() >= CONFIRMED_MIN)
-        .map(|longest| (*longest * CONFIRMATIONS_WAITED).max(Duration::seconds(10)));
+    let mut confirmations: BTreeMap<_, Vec<Duration>> = BTreeMap::new();
+    for history in histories {
+        if let Some(duration) = confirmation_time(history) {
+            confirmations.entry(asset(history)).or_default().push(duration);
+        }
+    }
+    // A coin may need an hour for what another one does in seconds.
+    let wait_of = |history| {
+        let durations =
+            confirmations.get(&asset(history)).filter(|durations| durations.len() >= CONFIRMED_MIN)?;
+        Some((*durations.iter().max()? * CONFIRMATIONS_WAITED).max(Duration::seconds(10)))
+    };
     let late: Vec<_> =
         histories.iter().filter_map(|history| Some((history, transfer_after_end(history)?))).collect();
     let unreported: Vec<_> = late
         .iter()
-        .filter(|(history, transfer)| {
-            history.of_type("charge.late_payment").next().is_none()
-                && (confirmation_after(history, transfer).is_some()
-                    || wait.is_some_and(|wait| transfer.age() >= Some(wait)))
+        .filter(|(history, (ended, transfer))| {
+            let is_result_missing = match confirmation_after(history, transfer) {
+                // The transfer may have been sent before the end.
+                Some(_) => is_after(transfer, ended, DETECTION_DELAY_MAX),
+                None => wait_of(history).is_some_and(|wait| transfer.age() >= Some(wait)),
+            };
+            is_result_missing && history.of_type("charge.late_payment").next().is_none()
         })
         .collect();
     let Some((history, _)) = unreported.last().filter(|_| are_most(unreported.len(), late.len())) else {
@@ -208,6 +219,11 @@ fn check_late_transfers(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
         format!("a charge.late_payment of {}, which was over when its transfer was detected", history.name()),
         format!("{}, and {} more charges without it", kinds.join(", "), unreported.len() - 1),
     ))
+}
+
+/// Returns the coin of a charge.
+fn asset<'a>(history: &ObjectHistory<'a>) -> Option<&'a str> {
+    history.events().iter().find_map(|event| text_at(event.row, &["charge", "asset"]))
 }
 
 /// Returns the time from the first detection of a transfer to the next confirmed payment.
@@ -227,14 +243,16 @@ fn confirmation_after<'h, 'a>(
     })
 }
 
-/// Returns the first transfer to a charge if the charge had ended before: the detection, or a confirmed payment whose details
-/// have the id of a transaction. The owner may settle a charge manually, without a transfer.
-fn transfer_after_end<'h, 'a>(history: &'h ObjectHistory<'a>) -> Option<&'h ListedEvent<'a>> {
+/// Returns the end of a charge, and the first transfer to it if it was recorded later: the detection, or a confirmed payment whose
+/// details have the id of a transaction. The owner may settle a charge manually, without a transfer.
+fn transfer_after_end<'h, 'a>(
+    history: &'h ObjectHistory<'a>,
+) -> Option<(&'h ListedEvent<'a>, &'h ListedEvent<'a>)> {
     let ended = history.events().iter().find(|event| CHARGE_END_TYPES.contains(&event.event_type()))?;
     let mut transfers =
         history.events().iter().filter(|event| TRANSFER_TYPES[..3].contains(&event.event_type()));
     let first = transfers.next()?;
     let has_transaction =
         first.event_type() == "charge.payment_detected" || !long_detail_texts(first.row).is_empty();
-    (has_transaction && is_after(first, ended, DETECTION_DELAY_MAX)).then_some(first)
+    (has_transaction && is_after(first, ended, Duration::ZERO)).then_some((ended, first))
 }

@@ -1,9 +1,10 @@
 //! Signs that another client uses the test key during the run.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{BurstCounts, REQUESTS_PER_MINUTE, retry_after};
+use conformance_model::reading::{BurstCounts, REQUESTS_PER_MINUTE, is_cached, retry_after};
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose, ReceivedResponse, Recording};
 use conformance_model::verdict::CheckError;
 
@@ -44,6 +45,9 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
                 "only {before} requests were left after {sent_before} requests of the suite in a fresh window"
             ));
         }
+        return None;
+    }
+    if serves_again_at_once(recording) {
         return None;
     }
     let (first, second) = (BurstCounts::from_burst(recording, 1)?, BurstCounts::from_burst(recording, 2)?);
@@ -150,22 +154,35 @@ fn path(exchange: &Exchange) -> &str {
 /// window that is shared with another client serves a request only when an old one leaves it.
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;
-    let Some(refused) =
-        BurstCounts::from_burst(recording, 2).and_then(|counts| recording.exchange(counts.first_refused?))
-    else {
-        return false;
-    };
-    let after_refusal: Vec<_> = recording
-        .exchanges
-        .iter()
-        .filter(|exchange| exchange.number > refused.number && exchange.caller == Caller::Own(Mode::Test))
-        .filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)))
-        .collect();
+    let Some((refused, after_refusal)) = requests_after_refusal(recording) else { return false };
     let Some(last) = after_refusal.last() else { return false };
     let served = after_refusal.iter().filter(|exchange| exchange.status() == Some(200)).count() as u128;
     let millis = last.ended.saturating_sub(refused.ended).as_millis();
     // 1.5 per second: the requests do not arrive exactly when a token does.
     served >= SERVED_MIN && served * 1_000 >= millis + millis / 2
+}
+
+/// Returns `true` if the key was served many times directly after the refusal. Another client that had used up the limit would
+/// cause more refusals; this one has another cause, such as the number of concurrent requests.
+fn serves_again_at_once(recording: &Recording) -> bool {
+    /// More requests than a bucket of the limit refills in [`SHORT_TIME`].
+    const SERVED_MIN: usize = 12;
+    const SHORT_TIME: Duration = Duration::from_secs(2);
+    let Some((refused, after_refusal)) = requests_after_refusal(recording) else { return false };
+    let soon = after_refusal.iter().filter(|exchange| exchange.ended <= refused.ended + SHORT_TIME);
+    let is_served = |exchange: &&&Exchange| exchange.status() == Some(200) && !is_cached(exchange);
+    soon.clone().all(|exchange| exchange.status() != Some(429))
+        && soon.filter(is_served).count() >= SERVED_MIN
+}
+
+/// Returns the first refusal of the second burst, and the later requests of the bursts with the same key, without those that were
+/// sent at the same time.
+fn requests_after_refusal(recording: &Recording) -> Option<(&Exchange, Vec<&Exchange>)> {
+    let refused = recording.exchange(BurstCounts::from_burst(recording, 2)?.first_refused?)?;
+    let is_later =
+        |exchange: &&Exchange| exchange.sent >= refused.ended && exchange.caller == Caller::Own(Mode::Test);
+    let later = recording.exchanges.iter().filter(is_later);
+    Some((refused, later.filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_))).collect()))
 }
 
 /// Returns the response that refused a burst.

@@ -120,20 +120,29 @@ fn a_transfer_after_the_end_of_a_charge_is_late() {
     // The transfer is reported as late when it is confirmed.
     check_order(5, &with(&[detected, ("charge.late_payment", 48, "tx")]), &in_time, "not judged");
     // Sent before the end, and detected later.
-    check_order(5, &with(&[("charge.payment_detected", 30, "tx")]), &in_time, "not judged");
-    // Not confirmed yet: a confirmation takes three seconds, or an unknown time.
-    let histories = |newest: u32, in_time_count: usize| {
-        let late = with(&[detected]);
+    let soon_detected = ("charge.payment_detected", 30, "tx");
+    check_order(5, &with(&[soon_detected]), &in_time, "not judged");
+    check_order(5, &with(&[soon_detected, ("charge.paid", 33, "tx")]), &in_time, "not judged");
+    // Not confirmed yet: a confirmation takes three seconds, or an unknown time if another coin was confirmed.
+    let judge = |transfer: Event, newest: u32, in_time_count: usize, coin: &str, expected: &str| {
+        let late = with(&[transfer]);
         let mut objects: Vec<_> = (0..3).map(|_| late.clone()).collect();
         objects.extend((0..in_time_count).map(|_| in_time.to_vec()));
         objects.push(vec![("charge.created", newest, "")]);
-        let rows = rows(&objects);
+        let mut rows = rows(&objects);
+        let is_late =
+            |row: &Value| ["ob0", "ob1", "ob2"].contains(&row["charge"]["code"].as_str().unwrap_or(""));
+        rows.iter_mut().filter(|row| is_late(row)).for_each(|row| row["charge"]["asset"] = json!(coin));
+        rows.iter_mut().filter(|row| !is_late(row)).for_each(|row| row["charge"]["asset"] = json!("LTC"));
         let total = rows.len() as u64;
-        recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])])
+        let list = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
+        check(&recording(vec![list]), "events.recorded", expected);
     };
-    check(&histories(100, 3), "events.recorded", "fail");
-    check(&histories(100, 2), "events.recorded", "not judged");
-    check(&histories(50, 3), "events.recorded", "not judged");
+    judge(detected, 100, 3, "LTC", "fail");
+    judge(soon_detected, 100, 3, "LTC", "fail");
+    judge(detected, 100, 3, "BTC", "not judged");
+    judge(detected, 100, 2, "LTC", "not judged");
+    judge(detected, 50, 3, "LTC", "not judged");
 }
 
 #[test]

@@ -353,6 +353,21 @@ fn another_client_with_the_key_is_not_a_violation() {
     check(&two_bursts(100, 60, Some((119, 0))), id, "not judged");
     check(&two_bursts(60, 60, Some((59, 0))), id, "not judged");
     check_verdict_text(&two_bursts(60, 60, Some((59, 0))), id, "another client seems to use the test key");
+    // Served directly after the refusal: the server limits the number of concurrent requests.
+    for (status, count, expected) in [(200, 12, "fail"), (200, 11, "not judged"), (429, 12, "not judged")] {
+        let mut bursts = two_bursts(100, 60, None);
+        let sent = Duration::from_millis(180_500);
+        let again = burst(count, false, Duration::ZERO).exchanges.into_iter().map(|mut request| {
+            request.purpose = Purpose::Burst(Burst::StillRefused);
+            (request.sent, request.ended) = (sent, sent);
+            if let ExchangeOutcome::Answered(response) = &mut request.outcome {
+                response.status = status;
+            }
+            request
+        });
+        bursts.exchanges.extend(again);
+        check(&recording(bursts.exchanges), id, expected);
+    }
 }
 
 /// Checks the events of one object, each given by id, type and minute.

@@ -118,7 +118,8 @@ pub fn is_served(exchange: &Exchange) -> bool {
     matches!(exchange.status(), Some(200..=299 | 400 | 402 | 404..=428 | 430..=499))
 }
 
-fn is_cached(exchange: &Exchange) -> bool {
+/// Returns `true` if the response states that a cache sent it.
+pub fn is_cached(exchange: &Exchange) -> bool {
     exchange.response().is_some_and(|response| cache_evidence(response).is_some())
 }
 

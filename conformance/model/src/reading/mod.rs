@@ -16,8 +16,8 @@ pub use filter::{
 pub use infrastructure::{cache_evidence, is_infrastructure};
 pub use json::{declares_json, first_duplicate_name, has_text};
 pub use limit::{
-    BURST_TIME_MAX, BurstCounts, LIMIT_WINDOW, LimiterKind, REQUESTS_PER_MINUTE, SERVED_MAX, is_served,
-    most_served_in_a_minute,
+    BURST_TIME_MAX, BurstCounts, LIMIT_WINDOW, LimiterKind, REQUESTS_PER_MINUTE, SERVED_MAX, is_cached,
+    is_served, most_served_in_a_minute,
 };
 pub use observed_ids::{
     ObservedIds, account_meta, asset_code, event_with_path, events_after_deliveries,

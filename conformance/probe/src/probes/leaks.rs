@@ -31,13 +31,13 @@ pub(crate) const ROUND: u8 = 9;
 
 /// Requests events of as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
+    request_resembling_ids(session).await;
     // The specification leaves the response to an invalid page size open, so these requests are optional.
     for (list, size) in INVALID_PAGE_SIZES {
         if session.has_room() {
             session.read_page(Mode::Test, sized_request(list, None, size)).await;
         }
     }
-    request_resembling_ids(session).await;
     test_remaining_directions(session).await;
     test_other_spellings(session).await;
     // Isolation may fail for old events.
