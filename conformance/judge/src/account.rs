@@ -11,7 +11,9 @@ use conformance_model::reading::{account_meta, stated_mode, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::account_profile::{check_accepted_assets_are_stable, check_assets_of_new_charges, judge_profile};
+use super::account_profile::{
+    check_accepted_assets_are_stable, check_assets_of_new_charges, check_no_fiat_is_accepted, judge_profile,
+};
 use super::evidence::{PageView, missing_response, readable_pages, recorded_at, response_date};
 use crate::check::Check;
 
@@ -88,6 +90,7 @@ fn judge_accepted_assets(recording: &Recording) -> CheckResult {
         }
         check_accepted_assets_are_stable(recording, mode)?;
         check_assets_of_new_charges(recording, mode)?;
+        check_no_fiat_is_accepted(recording, mode)?;
     }
     Ok(CheckOutcome::Holds)
 }

@@ -177,6 +177,27 @@ pub(super) fn check_asset_codes(recording: &Recording) -> Result<(), CheckError>
     Ok(())
 }
 
+/// Checks that the accepted assets of a mode are coins: none is the fiat currency of a charge, unless it is also the asset of one.
+pub(super) fn check_no_fiat_is_accepted(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
+    let (Ok(charges), Some(accepted)) = (subjects(recording, "charge"), accepted_codes(recording, mode))
+    else {
+        return Ok(());
+    };
+    let values_of = |name: &str| -> BTreeSet<&str> {
+        charges.iter().filter_map(|charge| text_at(&charge.object, &[name])).collect()
+    };
+    let (assets, currencies) = (values_of("asset"), values_of("fiat_currency"));
+    let is_fiat = |code: &&String| currencies.contains(code.as_str()) && !assets.contains(code.as_str());
+    match accepted.iter().find(is_fiat) {
+        Some(code) if !assets.is_empty() => Err(CheckError::violation(
+            recording.account_exchange(mode).map(|exchange| exchange.number),
+            "only coins in meta.accepted_assets",
+            format!("{code}, the fiat currency of charges"),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Checks that the account of a mode accepts the coins in which charges are opened. Only charges that were opened between two
 /// equal lists of accepted assets count, and only if most of them have an accepted asset.
 pub(super) fn check_assets_of_new_charges(recording: &Recording, mode: Mode) -> Result<(), CheckError> {

@@ -179,8 +179,11 @@ fn serves_again_at_once(recording: &Recording) -> bool {
 /// sent at the same time.
 fn requests_after_refusal(recording: &Recording) -> Option<(&Exchange, Vec<&Exchange>)> {
     let refused = recording.exchange(BurstCounts::from_burst(recording, 2)?.first_refused?)?;
-    let is_later =
-        |exchange: &&Exchange| exchange.sent >= refused.ended && exchange.caller == Caller::Own(Mode::Test);
+    let is_later = |exchange: &&Exchange| {
+        exchange.number > refused.number
+            && exchange.sent >= refused.ended
+            && exchange.caller == Caller::Own(Mode::Test)
+    };
     let later = recording.exchanges.iter().filter(is_later);
     Some((refused, later.filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_))).collect()))
 }

@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::reading::{parse_utc, text_at};
-use conformance_model::recording::Recording;
+use conformance_model::recording::{ObjectKind, Recording};
 use conformance_model::verdict::CheckError;
 
-use crate::diff::{STATE_FIELDS, contradict_in_field, first_contradiction, time_zone_difference};
+use crate::diff::{
+    FAULTY_OBJECTS_MIN, STATE_FIELDS, contradict_in_field, first_contradiction, time_zone_difference,
+};
+use crate::evidence::{PageView, readable_pages};
 use crate::final_statuses::{EventStatus, unchanged_status};
 use crate::parsed_deliveries::{ParsedDelivery, ReceivedDeliveries, member_text};
 use crate::underpayments::parse_scaled;
@@ -36,6 +39,7 @@ pub(super) fn check_history(
         }
     }
     check_final_status(received)?;
+    check_status_changes(recording, received)?;
     let is_exact = recording.exact_amounts;
     histories.into_iter().try_for_each(|((_, code), history)| check_charge(code, &history, is_exact))
 }
@@ -102,6 +106,45 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
         None => Ok(()),
         Some(unchanged) => Err(unchanged.source.violation(unchanged.expected, unchanged.actual)),
     }
+}
+
+/// Checks that the delivered invoices, or charges, do not all have one status although several were paid and others ended, and
+/// the list shows several statuses.
+fn check_status_changes(recording: &Recording, received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
+    let views = readable_pages(recording);
+    for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
+        let member = kind.as_str();
+        let rows =
+            views.iter().filter(|view| kind.list() == Some(view.request.list)).flat_map(PageView::rows);
+        let listed: BTreeSet<_> = rows.filter_map(|row| text_at(row, &["status"])).collect();
+        let events: Vec<_> = received
+            .readable_deliveries()
+            .filter(|parsed| !parsed.is_test())
+            .filter_map(|parsed| {
+                Some((parsed, parsed.event_type()?, parsed.text(&["data", member, "status"])?))
+            })
+            .collect();
+        let count_of = |kinds: &[&str]| {
+            let codes = events.iter().filter(|(_, kind, _)| kinds.contains(kind));
+            codes
+                .filter_map(|(parsed, ..)| parsed.text(&["data", member, "code"]))
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        let statuses: BTreeSet<_> = events.iter().map(|(.., status)| status).collect();
+        let (paid, ended) = (
+            count_of(&["charge.paid", "invoice.paid"]),
+            count_of(&["charge.canceled", "charge.expired", "invoice.voided"]),
+        );
+        let has_changes = listed.len() > 1 && paid.min(ended) >= FAULTY_OBJECTS_MIN;
+        if let Some((parsed, _, status)) = events.last().filter(|_| has_changes && statuses.len() == 1) {
+            let expected = format!("the current status of each {member}");
+            return Err(
+                parsed.violation(expected, format!("status {status} in all {} deliveries", events.len()))
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Checks that `created_at` in the deliveries is not always the same whole number of hours away from that of their events, as

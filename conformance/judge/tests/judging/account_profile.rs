@@ -168,3 +168,23 @@ fn the_coins_of_new_charges_are_accepted() {
         check(&recording(all), "account.accepted_assets", expected);
     }
 }
+
+#[test]
+fn accepted_assets_are_no_fiat_currencies() {
+    for (assets, asset, expected) in [
+        (json!(["EUR", "BTC"]), "BTC", "fail"),
+        (json!(["USD", "BTC"]), "BTC", "pass"),
+        // The code of a coin and of a currency.
+        (json!(["EUR"]), "EUR", "pass"),
+    ] {
+        let body = json!({ "data": {}, "meta": { "mode": "live", "accepted_assets": assets } });
+        let live = exchange(LIVE, Purpose::Account, "/v1/account", 200, &body);
+        let event = json!({
+            "id": "e1", "type": "charge.created", "created_at": "2026-02-01T10:00:00Z",
+            "charge": { "code": "c1", "asset": asset, "fiat_currency": "EUR" },
+        });
+        let list = page(events_request(None, 100), &json!([event]), [1, 1, 100, 1]);
+        let all = vec![live, list, account(TEST, "test")];
+        check(&recording(all), "account.accepted_assets", expected);
+    }
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use conformance_model::deliveries::Delivery;
-use conformance_model::recording::{Purpose, Recording};
+use conformance_model::recording::{List, PageRequest, Purpose, Recording};
 use serde_json::{Value, json};
 
 use super::deliveries::{delivery, recording_of};
@@ -457,5 +457,39 @@ fn details_belong_to_the_object_of_the_event() {
     {
         let page = page(events_request(None, 100), &json!(rows(unpaid_txid)), [1, 1, 100, 3]);
         check(&recording(vec![page]), "events.details", expected);
+    }
+}
+
+#[test]
+fn deliveries_show_the_status_at_the_time_of_the_event() {
+    let with_statuses = |paid: [&str; 3], voided: [&str; 3], listed: [&str; 2]| {
+        let invoices = (0..).zip(
+            paid.map(|status| ("paid", status)).into_iter().chain(voided.map(|status| ("voided", status))),
+        );
+        let deliveries = invoices.map(|(number, (kind, status))| {
+            delivery(&json!({
+                "id": event_id(100 + number), "event_id": event_id(number), "event": format!("invoice.{kind}"),
+                "mode": "test", "created_at": "2026-02-01T10:00:00.000000Z",
+                "data": { "invoice": {
+                    "code": format!("in{number}"), "number": "1", "status": status, "amount": "5.00", "currency": "EUR",
+                    "customer": { "name": "Ann" }, "hosted_url": "https://pay.example/1", "charges": [],
+                } },
+            }))
+        });
+        let rows = listed.map(|status| json!({ "code": status, "status": status }));
+        let list = page(
+            PageRequest { list: List::Invoices, ..events_request(None, 100) },
+            &json!(rows),
+            [1, 1, 100, 2],
+        );
+        Recording { exchanges: recording(vec![list]).exchanges, ..recording_of(deliveries.collect()) }
+    };
+    for (paid, voided, listed, expected) in [
+        (["open"; 3], ["open"; 3], ["open", "paid"], "fail"),
+        (["open"; 3], ["open"; 3], ["open", "open"], "pass"),
+        (["open"; 3], ["open", "void", "open"], ["open", "paid"], "pass"),
+        (["paid"; 3], ["void"; 3], ["open", "paid"], "pass"),
+    ] {
+        check(&with_statuses(paid, voided, listed), "webhooks.data", expected);
     }
 }

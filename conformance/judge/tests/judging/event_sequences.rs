@@ -71,6 +71,8 @@ fn a_voided_invoice_is_not_paid() {
     check_order(2, &paid(16), &voided, "fail");
     check_order(1, &paid(16), &voided, "not judged");
     check_order(5, &paid(11), &voided, "not judged");
+    check_order(3, &paid(13), &voided, "fail");
+    check_order(2, &paid(13), &voided, "not judged");
 }
 
 #[test]
