@@ -73,6 +73,15 @@ fn judge_changed_character(recording: &Recording) -> CheckResult {
 }
 
 fn judge_other_prefix(recording: &Recording) -> CheckResult {
+    let was_sent =
+        |forgery| refusal_trials(recording).any(|exchange| exchange.caller == Caller::Forged(forgery));
+    // The suite sends the forgeries in this order, and leaves out those that would be valid keys.
+    let is_left_out = was_sent(Forgery::UnknownLive)
+        && !was_sent(Forgery::OtherPrefix)
+        && !was_sent(Forgery::LiveKeyOtherPrefix);
+    if is_left_out {
+        return Err(CheckError::Inapplicable("the keys of both modes have the same secret".into()));
+    }
     judge_forgeries(recording, Forgery::OtherPrefix, &[Forgery::LiveKeyOtherPrefix])
 }
 

@@ -37,6 +37,9 @@ const OPEN_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "invoice.created", "invoice.sent", "invoice.viewed"];
 /// The minimum time between two events of a charge, for a comparison of the first one with its time of payment.
 const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
+/// The minimum time between the detection and the payment of a charge, for such a comparison. For a coin with instant finality,
+/// the detection is the confirmation, and a job may record `charge.paid` later.
+const CONFIRMATION_DELAY_MIN: Duration = Duration::seconds(30);
 
 /// The versions of one charge, those in deliveries first.
 type Versions<'s> = Vec<&'s Subject>;
@@ -290,22 +293,26 @@ fn event_time(versions: &[&Subject], kind: &str) -> Option<OffsetDateTime> {
 /// Compares the time of payment of a charge with the time of its creation, which must not be equal. `None` if the transfer of
 /// the charge was not detected a while after the creation.
 fn paid_at_of_creation<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
-    copied_paid_at(versions, ["charge.created", "charge.payment_detected"])
+    copied_paid_at(versions, ["charge.created", "charge.payment_detected"], DETECTION_DELAY_MIN)
 }
 
 /// Compares the time of payment of a charge with the time at which its transfer was detected, which must not be equal. `None` if
 /// the transfer was not confirmed a while later.
 fn paid_at_of_detection<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
-    copied_paid_at(versions, ["charge.payment_detected", "charge.paid"])
+    copied_paid_at(versions, ["charge.payment_detected", "charge.paid"], CONFIRMATION_DELAY_MIN)
 }
 
-/// Compares the time of payment of a charge with that of the first of two events. `None` if the second event was not recorded a
-/// while after the first one.
-fn copied_paid_at<'s>(versions: &Versions<'s>, kinds: [&str; 2]) -> Option<WrongTime<'s>> {
+/// Compares the time of payment of a charge with that of the first of two events. `None` if the second event was recorded less
+/// than `delay_min` after the first one.
+fn copied_paid_at<'s>(
+    versions: &Versions<'s>,
+    kinds: [&str; 2],
+    delay_min: Duration,
+) -> Option<WrongTime<'s>> {
     let [first, second] = kinds.map(|kind| event_time(versions, kind));
     let (first, second) = (first?, second?);
     let (version, time) = payment_with_time(versions)?;
-    if second - first < DETECTION_DELAY_MIN {
+    if second - first < delay_min {
         return None;
     }
     let is_copied = (time - first).abs() < SAME_TIME_MAX;

@@ -38,7 +38,7 @@ pub(super) fn check(views: &[PageView<'_>]) -> Result<(), CheckError> {
     check_paid_after_voided(&histories)?;
     check_withdrawn_after_paid(&histories)?;
     check_refunds(&histories)?;
-    check_contrary_pairs(&histories)?;
+    check_exclusive_types(&histories)?;
     check_late_transfers(&histories)
 }
 
@@ -138,24 +138,21 @@ fn check_refunds(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     }
 }
 
-/// The pairs of event types that report contrary results of one change.
-const CONTRARY_TYPES: [[&str; 2]; 3] = [
-    ["charge.paid", "charge.underpaid"],
-    ["charge.paid", "charge.expired"],
-    ["charge.canceled", "charge.expired"],
-];
+/// Pairs of event types that one change never has together.
+const EXCLUSIVE_TYPES: [[&str; 2]; 2] =
+    [["charge.paid", "charge.underpaid"], ["charge.canceled", "charge.expired"]];
 /// The maximum time between two events of one change.
-const SAME_CHANGE_MAX: Duration = Duration::seconds(2);
+pub(super) const SAME_CHANGE_MAX: Duration = Duration::seconds(2);
 
-/// Checks that most objects which have the rarer of two contrary events do not have both for one change: at about the same time,
+/// Checks that most objects which have the rarer of two exclusive events do not have both for one change: at about the same time,
 /// and with a common transaction if both have one. A second or a late transfer may pay a charge at any time.
-fn check_contrary_pairs(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+fn check_exclusive_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let single = || {
         histories.iter().filter(|history| {
             history.has_at_most_one_transfer() && history.of_type("charge.late_payment").next().is_none()
         })
     };
-    for [first, second] in CONTRARY_TYPES {
+    for [first, second] in EXCLUSIVE_TYPES {
         let count = |kind: &str| single().filter(|history| history.of_type(kind).next().is_some()).count();
         let is_same_change = |one: &ListedEvent<'_>, other: &ListedEvent<'_>| {
             let [texts, other_texts] = [one, other].map(|event| long_detail_texts(event.row));
@@ -167,7 +164,7 @@ fn check_contrary_pairs(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
                     .zip(other.recorded_at())
                     .is_some_and(|(one, other)| (one - other).abs() <= SAME_CHANGE_MAX)
         };
-        let contrary: Vec<_> = single()
+        let with_both: Vec<_> = single()
             .filter_map(|history| {
                 let [one, other] = [first, second].map(|kind| history.of_type(kind).next());
                 let (one, other) = (one?, other?);
@@ -175,7 +172,8 @@ fn check_contrary_pairs(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
             })
             .collect();
         let rarer_count = count(first).min(count(second));
-        if let Some((history, one, other)) = contrary.last().filter(|_| are_most(contrary.len(), rarer_count))
+        if let Some((history, one, other)) =
+            with_both.last().filter(|_| are_most(with_both.len(), rarer_count))
         {
             return Err(order_violation(history, one, other));
         }

@@ -164,9 +164,8 @@ pub(super) fn readable_pages(recording: &Recording) -> Vec<PageView<'_>> {
     views
 }
 
-/// Returns the readable pages, and the pages that were filtered by a value of another owner or by an unknown value. Each of
-/// them is consistent in itself, however many records it has.
-pub(super) fn numbered_pages(recording: &Recording) -> Vec<PageView<'_>> {
+/// Returns the readable pages and those filtered by foreign or unknown values.
+pub(super) fn all_pages(recording: &Recording) -> Vec<PageView<'_>> {
     let filtered = recording.exchanges.iter().filter_map(|exchange| {
         let Caller::Own(mode) = exchange.caller else { return None };
         let is_filter = matches!(exchange.purpose, Purpose::Filter { .. });

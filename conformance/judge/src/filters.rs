@@ -20,7 +20,7 @@ use super::evidence::{
 use crate::check::{Check, Mismatch};
 use crate::diff::{LIST_DELAY_MAX, LISTED_KINDS, is_unchanged_before};
 use crate::record_order::first_omission;
-use crate::totals::{check_counts, check_counts_of_unknown_values, check_total_bounds};
+use crate::totals::{check_counts, check_counts_of_unknown_values, check_total_bounds, compare_only_page};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -309,11 +309,7 @@ fn check_page(
         |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
     let preceding_pages = view.request.page.unwrap_or(1).saturating_sub(1);
     let size = view.request.per_page.or_else(|| view.page.meta_number("per_page"))?;
-    let is_all_on_one_page = preceding_pages == 0 && (shown.len() as u64) < size;
-    if is_all_on_one_page && total != shown.len() as u64 {
-        return wrong_total(shown.len() as u64);
-    }
-    let result_by_page_alone = is_all_on_one_page.then_some(Ok(()));
+    let result_by_page_alone = compare_only_page(view).filter(Result::is_ok);
     let Some(unfiltered) = unfiltered_list(recording, views, view, pairs) else {
         return result_by_page_alone;
     };

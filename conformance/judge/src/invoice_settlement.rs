@@ -30,8 +30,8 @@ pub(super) const CHECKS: &[Check] = &[
 const SAME_PAYMENT_MAX: time::Duration = time::Duration::minutes(1);
 /// The minimum time between the oldest listed event and an event, for all related events to be listed.
 const RELATED_EVENTS_SPAN: time::Duration = time::Duration::days(1);
-/// The maximum time between the two events of a payment, if no slow job records one of them.
-const PROMPT_MAX: time::Duration = time::Duration::seconds(10);
+/// The maximum time between the two events of one payment.
+const PAIR_DELAY_MAX: time::Duration = time::Duration::seconds(10);
 /// The minimum number of invoices with a paid charge, none of them settled, for a violation.
 const UNSETTLED_MIN: usize = 3;
 
@@ -220,23 +220,27 @@ impl EventHistory {
             (!voided.contains(code)).then(|| RelatedEvent { member: "invoice", codes: vec![code], event })
         };
         let pairs = self.related_pairs(kind, relate);
-        let lonely: Vec<_> = pairs.iter().filter(|(_, related)| related.is_none()).collect();
+        let unpaired: Vec<_> = pairs.iter().filter(|(_, related)| related.is_none()).collect();
         let is_prompt = |(row, related): &(&Value, &Value)| {
             let times = recorded_at(row).zip(recorded_at(related));
-            times.is_some_and(|(row, related)| (related - row).abs() <= PROMPT_MAX)
+            times.is_some_and(|(row, related)| (related - row).abs() <= PAIR_DELAY_MAX)
         };
         let found: Vec<_> = pairs.iter().filter_map(|(row, related)| Some((*row, (*related)?))).collect();
-        // Other events have their related event soon, or none has one: no slow job is still to record them.
-        let are_prompt = found.is_empty() || found.len() >= FAULTY_OBJECTS_MIN && found.iter().all(is_prompt);
-        let Some((row, _)) = lonely.last().filter(|_| are_prompt && lonely.len() >= FAULTY_OBJECTS_MIN)
+        let other = if kind == "invoice.paid" { "charge.paid" } else { "invoice.paid" };
+        // Other events have their related event soon, or no such event is known: no slow job is still to record them.
+        let are_prompt = if found.is_empty() {
+            self.of_type(other).next().is_none()
+        } else {
+            found.len() >= FAULTY_OBJECTS_MIN && found.iter().all(is_prompt)
+        };
+        let Some((row, _)) = unpaired.last().filter(|_| are_prompt && unpaired.len() >= FAULTY_OBJECTS_MIN)
         else {
             return Ok(());
         };
-        let other = if kind == "invoice.paid" { "charge.paid" } else { "invoice.paid" };
         Err(CheckError::violation(
             self.number,
             format!("{} beside {kind} {}", with_article(other), event_id(row)),
-            format!("none after a minute, nor beside {} more {kind}", lonely.len() - 1),
+            format!("no {other} within a minute; {} more {kind} lack one, too", unpaired.len() - 1),
         ))
     }
 

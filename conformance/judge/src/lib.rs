@@ -30,6 +30,7 @@ mod isolation;
 mod limits;
 mod links;
 mod listed_objects;
+mod listed_values;
 mod lists_vs_events;
 mod object_copies;
 mod object_history;

@@ -8,8 +8,7 @@ use conformance_model::recording::{List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    PageView, compared_pages, no_readable_list, numbered_pages, page_with_link, readable_pages,
-    too_few_records,
+    PageView, all_pages, compared_pages, no_readable_list, page_with_link, readable_pages, too_few_records,
 };
 use super::filters::{row_outside_filter, shows_its_filters};
 use crate::check::Check;
@@ -29,7 +28,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 fn judge_links_present(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    for view in &numbered_pages(recording) {
+    for view in &all_pages(recording) {
         let Some(links) = view.page.links() else { continue };
         let is_empty = view.page.meta_number("total") == Some(0);
         for rel in RELS {
@@ -55,7 +54,7 @@ fn judge_links_present(recording: &Recording) -> CheckResult {
 
 fn judge_end_links(recording: &Recording) -> CheckResult {
     let (mut has_inner_link, mut judged) = (false, false);
-    for view in &numbered_pages(recording) {
+    for view in &all_pages(recording) {
         let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
         let last = numbers.page_count().max(1);
         // filters.total judges the total of a filtered list.
@@ -269,7 +268,7 @@ fn page_by_number<'s, 'a>(
 }
 
 fn judge_links_keep_size(recording: &Recording) -> CheckResult {
-    for view in &numbered_pages(recording) {
+    for view in &all_pages(recording) {
         let Some(expected_size) = view.page.meta_number("per_page") else { continue };
         for target in link_targets(view) {
             let size: Option<u64> = target.value("per_page", "25").and_then(|size| size.parse().ok());

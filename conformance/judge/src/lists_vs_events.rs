@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use time::{Duration, OffsetDateTime};
+use time::OffsetDateTime;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
@@ -25,6 +25,7 @@ use crate::evidence::{
 };
 use crate::final_statuses;
 use crate::listed_objects;
+use crate::listed_values;
 use crate::object_copies::CopySource;
 use crate::object_history;
 use crate::repeated_events;
@@ -118,7 +119,7 @@ fn judge_complete(recording: &Recording) -> CheckResult {
             }
         }
     }
-    object_history::check_listed_values(recording)?;
+    listed_values::check(recording)?;
     current_states::check(recording, &LISTED_KINDS.map(|(_, member)| (member, CopySource::List)))?;
     listed_objects::check(recording)?;
     if judged {
@@ -196,11 +197,8 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
                 .last()
                 .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
-            let later = LaterEvents {
-                rows: events.rows().iter().collect(),
-                until: visible_until(events, events),
-                margin: LIST_DELAY_MAX,
-            };
+            let later =
+                LaterEvents { rows: events.rows().iter().collect(), until: visible_until(events, events) };
             for (index, row) in listed.rows().iter().enumerate() {
                 let Some(result) = later.check_charge(listed.rows(), index) else { continue };
                 if let Err(kind) = result {
@@ -235,8 +233,6 @@ fn missing_event(listed: &PageView<'_>, row: &Value, kind: &str, events: &PageVi
 
 /// The minimum number of charges without an event in the list of a busy account, for a violation.
 const WITHOUT_EVENT_MIN: usize = 2;
-/// The maximum time between the creations of a charge and of its event, in the list of a busy account.
-const CREATION_MARGIN: Duration = Duration::seconds(15);
 
 /// Checks the charges of busy accounts, whose events of the last minute fill a page: by the longest read of several pages of
 /// events, and the last long page of charges that was read before.
@@ -252,7 +248,6 @@ fn check_recent_charges(recording: &Recording) -> Result<(), CheckError> {
         let later = LaterEvents {
             rows: rows.into_iter().map(|joined| joined.row).collect(),
             until: visible_until(first, first),
-            margin: CREATION_MARGIN,
         };
         let rows = listed.rows().iter().enumerate();
         let missing: Vec<_> = rows
@@ -270,8 +265,6 @@ struct LaterEvents<'s> {
     rows: Vec<&'s Value>,
     /// The time up to which all events are visible.
     until: Option<OffsetDateTime>,
-    /// The minimum time from the oldest event to a charge that is judged.
-    margin: Duration,
 }
 
 impl LaterEvents<'_> {
@@ -300,7 +293,7 @@ impl LaterEvents<'_> {
         }
         let opened_at = recorded_at(row).or_else(|| self.opening_time_between(rows, index));
         let oldest = self.rows.iter().filter_map(|row| recorded_at(row)).min()?;
-        let opened_at = opened_at.filter(|at| *at > oldest + self.margin && Some(*at) <= self.until)?;
+        let opened_at = opened_at.filter(|at| *at > oldest + LIST_DELAY_MAX && Some(*at) <= self.until)?;
         let has_event = |kind: &str| {
             self.rows.iter().any(|event| has_type(event, kind) && code(event, "charge") == Some(own))
         };

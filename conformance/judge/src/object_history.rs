@@ -11,12 +11,9 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    CONSISTENCY_TIME, IMMUTABLE_FIELDS, LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict,
-    contradict_in_field, first_contradiction, is_nonzero,
+    LIST_DELAY_MAX, LISTED_KINDS, STATE_FIELDS, contradict_in_field, first_contradiction, is_nonzero,
 };
-use crate::evidence::{
-    JoinedRow, PageView, comparable_groups, first_long_page_reads, joined_rows, readable_pages, recorded_at,
-};
+use crate::evidence::{JoinedRow, PageView, first_long_page_reads, joined_rows, readable_pages, recorded_at};
 
 /// The maximum delay between a timed change and its event: a job may record the expiry of a charge later.
 pub(super) const EVENT_DELAY_MAX: Duration = Duration::days(1);
@@ -517,84 +514,4 @@ fn check_paid_later(
         ),
         format!("{}, the time of its {earlier_type} (event {})", paid.row["charge"]["paid_at"], paid.id()),
     ))
-}
-
-/// Compares each listed charge or invoice with the same object in its newest event. The immutable fields must be equal.
-/// `status` and `paid_at` must be, too, once no further event can have changed them.
-pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckError> {
-    for views in &comparable_groups(recording) {
-        for mode in Mode::BOTH {
-            let Some(events) = first_long_page_reads(views, List::Events, mode).next_back() else { continue };
-            for ((list, member), (_, immutable_fields)) in LISTED_KINDS.into_iter().zip(IMMUTABLE_FIELDS) {
-                let mut newest: BTreeMap<&str, &Value> = BTreeMap::new();
-                for row in events.rows() {
-                    let Some(code) = text_at(row, &[member, "code"]) else { continue };
-                    let known = newest.entry(code).or_insert(row);
-                    if recorded_at(row) > recorded_at(known) {
-                        *known = row;
-                    }
-                }
-                let listed: Vec<_> = views
-                    .iter()
-                    .filter(|view| (view.mode, view.request.list) == (mode, list))
-                    .flat_map(|view| view.rows().iter().map(move |row| (view, row)))
-                    .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
-                    .collect();
-                for name in immutable_fields.iter().copied() {
-                    check_field(&listed, member, name, |_, _, _| true)?;
-                }
-                // The state is compared with events that were read later.
-                let listed: Vec<_> =
-                    listed.into_iter().filter(|(view, ..)| view.number() < events.number()).collect();
-                check_field(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
-                check_field(&listed, member, "paid_at", |view, row, event| {
-                    is_final(member, view, event) || is_unchanged(member, view, row, event)
-                })?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns `true` if the status of an object in its newest event cannot have changed without an event before a page was read:
-/// the event is so old that an expiry would be recorded. An unpaid invoice may become overdue without an event.
-fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
-    let is_old = recorded_at(event).zip(view.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
-    is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
-}
-
-/// Returns `true` if a listed object has the status of its newest event, which all copies of the object must show by now.
-fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -> bool {
-    let status = text_at(row, &["status"]);
-    let is_consistent =
-        recorded_at(event).zip(view.read_at).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
-    is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
-}
-
-/// Checks one field of the listed objects for which `counts` returns `true`. `listed`: each with its page and its newest
-/// event. The fields and formats of lists are not specified, so a different value counts only if some object has the value of
-/// its event, if both values are times, or if only the event has a time.
-fn check_field(
-    listed: &[(&PageView<'_>, &Value, &Value)],
-    member: &str,
-    name: &str,
-    counts: impl Fn(&PageView<'_>, &Value, &Value) -> bool,
-) -> Result<(), CheckError> {
-    let values: Vec<_> = listed
-        .iter()
-        .filter_map(|(view, row, event)| Some((view, row, row.get(name)?, event[member].get(name)?, event)))
-        .collect();
-    let is_comparable =
-        values.iter().any(|(.., listed, shown, _)| listed.is_string() && !contradict(listed, shown));
-    let is_time = |value: &Value| value.as_str().is_some_and(|text| parse_utc(text).is_some());
-    let differing = values.iter().find(|(view, row, listed, shown, event)| {
-        let is_lost = listed.is_null() && is_time(shown);
-        contradict_in_field(name, listed, shown)
-            && (is_comparable || is_lost || (is_time(listed) && is_time(shown)))
-            && counts(view, row, event)
-    });
-    let Some((view, row, listed, shown, event)) = differing else { return Ok(()) };
-    let expected =
-        format!("{name} {shown} of {member} {}, as its newest event {} shows", row["code"], event["id"]);
-    Err(CheckError::violation(view.number(), expected, format!("{name} {listed}")))
 }

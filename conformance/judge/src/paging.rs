@@ -13,14 +13,14 @@ use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose,
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, comparable_groups, first_long_page_reads,
-    has_total_changed, list_changed, may_be_limited, missing_response, no_readable_list, numbered_pages,
-    page_must_exist, readable_pages, too_few_records,
+    FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, all_pages, comparable_groups, first_long_page_reads,
+    has_total_changed, list_changed, may_be_limited, missing_response, no_readable_list, page_must_exist,
+    readable_pages, too_few_records,
 };
 use crate::check::{Check, Mismatch};
 use crate::lists_vs_events;
 use crate::record_order::{check_same_order, first_omission};
-use crate::totals;
+use crate::totals::{self, check_equal};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
@@ -88,10 +88,6 @@ fn judge_each_page<'a>(
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
-fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), Mismatch> {
-    if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
-}
-
 fn judge_envelope(recording: &Recording) -> CheckResult {
     let outcome = judge_each_page(&readable_pages(recording), |view| {
         let wrong = missing_part(&view.page);
@@ -124,7 +120,7 @@ fn missing_part(page: &Page) -> Option<&'static str> {
 }
 
 fn judge_meta(recording: &Recording) -> CheckResult {
-    judge_each_page(&numbered_pages(recording), |view| {
+    judge_each_page(&all_pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
         let wrong = names.into_iter().find(|name| view.page.meta_number(name).is_none());
@@ -136,7 +132,7 @@ fn judge_meta(recording: &Recording) -> CheckResult {
 }
 
 fn judge_default_size(recording: &Recording) -> CheckResult {
-    judge_each_page(&numbered_pages(recording), |view| {
+    judge_each_page(&all_pages(recording), |view| {
         let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
         Some(check_equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta_number("per_page")?))
@@ -166,7 +162,7 @@ fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
 }
 
 fn judge_current_page(recording: &Recording) -> CheckResult {
-    let views = numbered_pages(recording);
+    let views = all_pages(recording);
     let has_second_page = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
     let outcome = judge_each_page(&views, |view| {
         let expected = match &view.request.link {
@@ -188,9 +184,8 @@ fn judge_row_count(recording: &Recording) -> CheckResult {
     let mut has_rows = false;
     let outcome = judge_each_page(&readable_pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
-        let numbers = view.numbers()?;
-        has_rows |= numbers.row_count() > 0;
-        Some(check_equal("rows:", numbers.row_count(), view.page.rows()?.len() as u64))
+        has_rows |= view.numbers()?.row_count() > 0;
+        totals::compare_row_count(view)
     })?;
     for views in &comparable_groups(recording) {
         check_total_is_stable(recording, views)?;
@@ -241,24 +236,18 @@ fn judge_last_page(recording: &Recording) -> CheckResult {
     let outcome = judge_each_page(&readable_pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
-        let reported = view.page.meta_number("last_page")?;
-        if numbers.total == 0 {
-            // An empty list has no page or one empty page; both are valid.
-            return Some(if reported <= 1 { Ok(()) } else { check_equal("meta.last_page", 1, reported) });
-        }
-        has_full_last_page |= numbers.total % numbers.size == 0;
+        has_full_last_page |= numbers.total > 0 && numbers.total % numbers.size == 0;
         has_partial_last_page |= numbers.total % numbers.size != 0;
-        Some(check_equal("meta.last_page", numbers.page_count(), reported))
+        totals::compare_last_page(view)
     })?;
     if has_full_last_page && has_partial_last_page { Ok(outcome) } else { Err(too_few_records()) }
 }
 
 /// Judges that the records of a page equal those of the long pages at the same position.
 fn judge_joined(recording: &Recording) -> CheckResult {
-    /// The maximum number of pages whose total may have been counted before a record was created, and whose rows were read
-    /// afterwards.
-    const EARLY_TOTALS_MAX: u32 = 2;
-    let (mut lists, mut has_changed, mut early_totals) = (BTreeSet::new(), false, 0);
+    /// The maximum number of pages on which a record was created between the count and the query of the rows.
+    const RACED_PAGES_MAX: u32 = 2;
+    let (mut lists, mut has_changed, mut raced_page_count) = (BTreeSet::new(), false, 0);
     let all = readable_pages(recording);
     check_records_once(&all)?;
     for views in &comparable_groups(recording) {
@@ -284,10 +273,10 @@ fn judge_joined(recording: &Recording) -> CheckResult {
             let mismatch =
                 first_mismatch(view.rows(), &full_list, from, size).filter(|_| !matches_earlier_read());
             if let Some((expected, actual)) = mismatch {
-                if early_totals == EARLY_TOTALS_MAX || !matches_later_read(&all, view, from, size) {
+                if raced_page_count == RACED_PAGES_MAX || !matches_later_read(&all, view, from, size) {
                     return Err(CheckError::violation(view.number(), expected, actual));
                 }
-                early_totals += 1;
+                raced_page_count += 1;
                 has_changed = true;
                 continue;
             }

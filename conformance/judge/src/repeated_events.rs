@@ -6,6 +6,7 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{STATE_FIELDS, are_most, contradict_in_field, first_contradiction};
+use crate::event_sequences::SAME_CHANGE_MAX;
 use crate::evidence::readable_pages;
 use crate::object_history::{ListedEvent, ObjectHistory, long_detail_texts, recent_histories};
 
@@ -20,17 +21,15 @@ const CHANGE_TYPES: [&str; 7] = [
     "charge.canceled",
     "invoice.voided",
 ];
-/// The maximum time between two events of one change.
-const SAME_CHANGE_MAX: Duration = Duration::seconds(2);
 
 /// The event types after which an object does not change back, so that another one at any time reports the same change.
 const LASTING_TYPES: [&str; 2] = ["charge.canceled", "invoice.voided"];
-/// The maximum time between two events of one transaction that is not reported again, such as by a reorganisation.
-const SAME_TRANSACTION_MAX: Duration = Duration::minutes(1);
+/// The maximum time between two events of one refund. A transfer to a charge is reported again, such as when it is mined.
+const SAME_REFUND_MAX: Duration = Duration::minutes(1);
 
 /// Checks that no type occurs twice for one change, with equal details and objects, in most of the objects that have it: at
-/// about the same time, for a lasting change at any time, for one transaction within a minute, and for an expiry in less than
-/// half of the shortest rate lock. Two equal transfers may pay a charge at one time.
+/// about the same time, for a lasting change at any time, for one refund within a minute, and for an expiry in less than half
+/// of the shortest rate lock. Two equal transfers may pay a charge at one time.
 pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
     let views = readable_pages(recording);
     let histories = recent_histories(&views);
@@ -83,9 +82,9 @@ fn repeated_event<'h, 'a>(
     let is_same_change = |pair: &&[&ListedEvent<'_>]| {
         let [first, second] = [pair[0], pair[1]];
         let Some((start, end)) = first.recorded_at().zip(second.recorded_at()) else { return false };
-        let has_same_transaction = !long_detail_texts(first.row).is_disjoint(&long_detail_texts(second.row));
-        let distance_max =
-            if has_same_transaction { distance_max.max(SAME_TRANSACTION_MAX) } else { distance_max };
+        let is_same_refund = kind == "charge.refunded"
+            && !long_detail_texts(first.row).is_disjoint(&long_detail_texts(second.row));
+        let distance_max = if is_same_refund { distance_max.max(SAME_REFUND_MAX) } else { distance_max };
         // Another change in between may have been reverted.
         let is_adjacent = history.events().iter().all(|event| {
             event.event_type() == kind || event.recorded_at().is_some_and(|at| at <= start || at >= end)

@@ -1,7 +1,8 @@
 //! Bounds of `meta.total`, and the rows of filtered pages with equal totals, although records are created meanwhile.
 //!
-//! Records are created, but not deleted, and only their status changes. So the total of a list lies between an earlier and a
-//! later one, and a list that is filtered by anything but a status has the same records whenever it has the same total.
+//! Records are created, but not deleted, except old events, and only their status changes. So the total of a list lies between
+//! an earlier and a later one, and a list that is filtered by anything but a status has the same records whenever it has the
+//! same total.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,14 +16,15 @@ use conformance_model::reading::{
 use conformance_model::recording::{List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::CheckError;
 
-use crate::evidence::{PER_PAGE_DEFAULT, PageView, numbered_pages};
+use crate::check::Mismatch;
+use crate::evidence::{PER_PAGE_DEFAULT, PageView, all_pages};
 
 /// The time after which a record is in all lists, as the clock of the suite measures it.
 const LIST_DELAY: Duration = LIMIT_WINDOW;
 /// The minimum number of listed records that a filter excludes, for an upper bound of its total.
 const EXCLUDED_MIN: u64 = 20;
-/// The number of pages whose total may have been counted before a record was created, and whose rows were read afterwards.
-const EARLY_TOTALS_MAX: usize = 1;
+/// The maximum number of pages on which a record was created between the count and the query of the rows.
+const RACED_PAGES_MAX: usize = 1;
 
 /// A list with its filters, in one mode.
 type FilteredList = (List, Mode, Vec<(String, String)>);
@@ -51,21 +53,43 @@ fn is_later_page(request: &PageRequest) -> bool {
     request.link.is_some() || request.page.is_some_and(|page| page > 1)
 }
 
-/// Checks that `meta.last_page` and the number of rows of a page are consistent with its total. An empty list has no page or
-/// one.
+pub(crate) fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), Mismatch> {
+    if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
+}
+
+/// Compares the number of rows of a page with its numbers. `None` if one of these is missing or invalid.
+pub(crate) fn compare_row_count(view: &PageView<'_>) -> Option<Result<(), Mismatch>> {
+    Some(check_equal("rows:", view.numbers()?.row_count(), view.page.rows()?.len() as u64))
+}
+
+/// Compares `meta.last_page` with the other numbers of a page. An empty list has no page or one empty page.
+pub(crate) fn compare_last_page(view: &PageView<'_>) -> Option<Result<(), Mismatch>> {
+    let (numbers, last_page) = (view.numbers()?, view.page.meta_number("last_page")?);
+    let expected = if numbers.total == 0 { last_page.min(1) } else { numbers.page_count() };
+    Some(check_equal("meta.last_page", expected, last_page))
+}
+
+/// Compares the total of a first page with its rows, which are fewer than the requested ones, so that there is no other page.
+/// `None` if there may be another page.
+pub(crate) fn compare_only_page(view: &PageView<'_>) -> Option<Result<(), Mismatch>> {
+    let (total, rows) = (view.page.meta_number("total")?, view.page.rows()?.len() as u64);
+    let size = view.request.per_page.or_else(|| view.page.meta_number("per_page"))?;
+    let is_only_page = !is_later_page(&view.request) && rows < size;
+    is_only_page.then(|| check_equal("meta.total", rows, total))
+}
+
+/// Checks that `meta.last_page`, `meta.total` and the number of rows of a page are consistent.
 pub(crate) fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
-    let Some(numbers) = view.numbers() else { return Ok(()) };
-    let rows = Some(view.rows().len() as u64);
-    let last_page = view.page.meta_number("last_page").filter(|last| numbers.total > 0 || *last > 1);
-    for (name, expected, actual) in
-        [("meta.last_page", numbers.page_count(), last_page), ("rows:", numbers.row_count(), rows)]
-    {
-        if let Some(actual) = actual.filter(|actual| *actual != expected) {
-            let expected = format!("{name} {expected} by a total of {}", numbers.total);
-            return Err(CheckError::violation(view.number(), expected, format!("{name} {actual}")));
-        }
+    let total = view.page.meta_number("total").unwrap_or_default();
+    for result in [compare_last_page(view), compare_row_count(view)].into_iter().flatten() {
+        result.map_err(|(expected, actual)| {
+            CheckError::violation(view.number(), format!("{expected} by a total of {total}"), actual)
+        })?;
     }
-    Ok(())
+    // Without numbers, the rows alone show the total.
+    let only_page = compare_only_page(view).filter(|_| view.request.link.is_none());
+    let result = only_page.unwrap_or(Ok(()));
+    result.map_err(|(expected, actual)| CheckError::violation(view.number(), expected, actual))
 }
 
 /// Checks the numbers of the lists that were filtered by a value of another owner or by an unknown value.
@@ -76,7 +100,7 @@ pub(crate) fn check_counts_of_unknown_values(
     let is_unknown = |view: &&PageView<'_>| {
         matches!(view.exchange.purpose, Purpose::Filter { .. }) && is_judged(&view.request)
     };
-    numbered_pages(recording).iter().filter(is_unknown).try_for_each(check_counts)
+    all_pages(recording).iter().filter(is_unknown).try_for_each(check_counts)
 }
 
 /// Checks the totals of filtered lists against other pages, and the rows of those with equal totals.
@@ -91,13 +115,14 @@ pub(crate) fn check_total_bounds(
 }
 
 /// Checks that the total of each page lies between those of the same list at least a minute before and a minute later. A
-/// later page may have the total of an older first page, which it continues. Not judged with a filter by status.
+/// later page may have the total of an older first page, which it continues. Old events may be deleted, so a total of events
+/// counts only if it differs by a factor of two. Not judged with a filter by status.
 pub(crate) fn check_between_reads(
     views: &[PageView<'_>],
     is_judged: impl Fn(&PageRequest) -> bool,
 ) -> Result<(), CheckError> {
     let lists = totals_by_list(views, |request| is_judged(request) && !has_status_filter(request));
-    for reads in lists.values() {
+    for ((list, ..), reads) in &lists {
         for (view, total) in reads {
             let mut before = reads.iter().filter(|(other, _)| {
                 other.number() < view.number() && other.exchange.ended + LIST_DELAY <= view.exchange.sent
@@ -111,7 +136,9 @@ pub(crate) fn check_between_reads(
                     other.number() < view.number() && !is_later_page(&other.request) && older == total
                 });
             let (least, most) = (before.min(after), before.max(after));
-            if !(least..=most).contains(&total) && !continues_older_page {
+            let may_be_deleted =
+                *list == List::Events && total.saturating_mul(2) > *least && *total < most.saturating_mul(2);
+            if !(least..=most).contains(&total) && !may_be_deleted && !continues_older_page {
                 let expected =
                     format!("meta.total from {least} to {most}, as a minute before and a minute later");
                 return Err(CheckError::violation(view.number(), expected, format!("meta.total {total}")));
@@ -171,7 +198,7 @@ fn check_excluded_records(
 
 /// Checks that the rows of a filtered page are those of the first long page with the same filters and the same total, at the
 /// same position. A single page proves nothing: its total may have been counted before a record was created. Not judged
-/// with a filter by status.
+/// with a filter by status, nor if old events were deleted: then a total of events fell.
 fn check_same_rows(
     views: &[PageView<'_>],
     is_judged: impl Fn(&PageRequest) -> bool,
@@ -182,8 +209,12 @@ fn check_same_rows(
             && !request.filters.is_empty()
             && !has_status_filter(request)
     });
+    let shrunken_modes = modes_with_deleted_events(views);
     let mut differing = Vec::new();
-    for reads in lists.values() {
+    for ((list, mode, _), reads) in &lists {
+        if *list == List::Events && shrunken_modes.contains(mode) {
+            continue;
+        }
         let is_long = |view: &PageView<'_>| {
             view.request.per_page == Some(LONG_PAGE_SIZE) && view.request.page.is_none_or(|page| page == 1)
         };
@@ -202,10 +233,24 @@ fn check_same_rows(
         }
     }
     differing.sort_by_key(|(view, _)| view.number());
-    match differing.into_iter().nth(EARLY_TOTALS_MAX) {
+    match differing.into_iter().nth(RACED_PAGES_MAX) {
         Some((view, (expected, actual))) => Err(CheckError::violation(view.number(), expected, actual)),
         None => Ok(()),
     }
+}
+
+/// Returns the modes in which the total of a list of events fell. A later page may have the total of an older first page.
+fn modes_with_deleted_events(views: &[PageView<'_>]) -> BTreeSet<Mode> {
+    let lists = totals_by_list(views, |request| request.list == List::Events && !is_later_page(request));
+    let has_fallen = |pair: &[(&PageView<'_>, u64)]| {
+        let [(earlier, total), (later, later_total)] = [pair[0], pair[1]];
+        later.exchange.sent >= earlier.exchange.ended && later_total < total
+    };
+    lists
+        .iter()
+        .filter(|(_, reads)| reads.windows(2).any(has_fallen))
+        .map(|((_, mode, _), _)| *mode)
+        .collect()
 }
 
 /// Returns the first record of a page that differs from a long page at the same position: the expected and the actual one.

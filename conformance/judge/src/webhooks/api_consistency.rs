@@ -14,7 +14,9 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, S
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use super::clock::{check_between, check_not_at_creation, check_not_before_events, created_at, signed_at};
+use super::clock::{
+    check_between, check_events_after_creation, check_not_before_events, created_at, signed_at,
+};
 use super::delivered_copies::{
     DeliveredEvent, check_copies, check_expired_statuses, check_fiat_amounts, check_lasting_statuses,
     check_no_payment_time,
@@ -144,7 +146,7 @@ pub(super) fn check_delivery_times(recording: &Recording) -> Result<(), CheckErr
     check_zone(&delivered_events)?;
     check_times_differ(&delivered_events)?;
     check_not_before_events(&delivered_events)?;
-    check_not_at_creation(&delivered_events)?;
+    check_events_after_creation(&delivered_events)?;
     check_between(&received, &delivered_events, "created_at", created_at)
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use time::OffsetDateTime;
+
 use conformance_model::deliveries::Deliveries;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, text_at};
@@ -153,33 +155,58 @@ pub(super) fn check_not_before_events(delivered_events: &[DeliveredEvent<'_>]) -
 /// The minimum time between the deliveries of a creation and of another event of the object, for a comparison of the times of
 /// the two events.
 const CREATION_SPAN_MIN: std::time::Duration = std::time::Duration::from_secs(10);
-/// The event types that a service may record together with the creation, and deliver later.
-const RECORDED_AT_CREATION: [&str; 2] = ["charge.payment_detected", "invoice.sent"];
+/// The minimum time from a creation to another time that proves that an event of the object was later.
+const PROVEN_DELAY_MIN: time::Duration = time::Duration::seconds(10);
+/// The event types that only follow one of others.
+const PRECEDING_TYPES: [(&str, &[&str]); 4] = [
+    ("charge.paid", &["charge.payment_detected"]),
+    ("charge.underpaid", &["charge.payment_detected"]),
+    ("charge.late_payment", &["charge.expired", "charge.canceled"]),
+    ("charge.refunded", &["charge.paid", "charge.underpaid", "charge.late_payment"]),
+];
 
-/// Checks for each event type that most events do not have the time of the creation of their object, if they were delivered
-/// later than the creation.
-pub(super) fn check_not_at_creation(delivered_events: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
-    let object = |parsed: &ParsedDelivery<'_>| {
-        let (member, change) = parsed.event_type()?.split_once('.')?;
-        let code = parsed.text(&["data", member, "code"])?.to_owned();
-        Some(((parsed.mode(), member.to_owned(), code), change.to_owned()))
-    };
-    let mut creations = BTreeMap::new();
+/// The mode, the member of the data (`charge` or `invoice`) and the code of an object.
+type ObjectKey<'a> = (Option<Mode>, &'a str, &'a str);
+
+fn object_key<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<ObjectKey<'a>> {
+    let (member, _) = parsed.event_type()?.split_once('.')?;
+    Some((parsed.mode(), member, parsed.text(&["data", member, "code"])?))
+}
+
+/// Checks that events delivered later than the creation of their object were not recorded at the time of the creation. An
+/// instant payment may be recorded with the creation and delivered later, so an event counts only if another time proves
+/// that it was later. Times in whole seconds are left out.
+pub(super) fn check_events_after_creation(delivered_events: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    // The time of arrival and of the event, by the type of the event.
+    let mut objects: BTreeMap<ObjectKey<'_>, BTreeMap<&str, (std::time::Duration, OffsetDateTime)>> =
+        BTreeMap::new();
     for (parsed, event) in delivered_events {
-        if let (Some((key, change)), Some(recorded_at)) = (object(parsed), recorded_at(event))
-            && change == "created"
+        if let (Some(key), Some(kind), Some(recorded_at)) =
+            (object_key(parsed), parsed.event_type(), recorded_at(event))
         {
-            creations.entry(key).or_insert((parsed.delivery.arrived, recorded_at));
+            let events = objects.entry(key).or_default();
+            events.entry(kind).or_insert((parsed.delivery.arrived, recorded_at));
         }
     }
     let mut by_type: BTreeMap<&str, BTreeMap<&str, Option<&ParsedDelivery<'_>>>> = BTreeMap::new();
     for (parsed, event) in delivered_events {
-        let (Some((key, change)), Some(recorded_at)) = (object(parsed), recorded_at(event)) else { continue };
-        let (Some(kind), Some(id)) = (parsed.event_type(), parsed.text(&["event_id"])) else { continue };
-        let Some((created_arrived, created_at)) = creations.get(&key) else { continue };
+        let (Some(key), Some(kind), Some(id)) =
+            (object_key(parsed), parsed.event_type(), parsed.text(&["event_id"]))
+        else {
+            continue;
+        };
+        let Some((events, recorded_at)) = objects.get(&key).zip(recorded_at(event)) else { continue };
+        let Some((created_arrived, created_at)) = events.get(&*format!("{}.created", key.1)) else {
+            continue;
+        };
+        let has_fractions = recorded_at.nanosecond() > 0 && created_at.nanosecond() > 0;
         let is_later = parsed.delivery.arrived >= *created_arrived + CREATION_SPAN_MIN;
-        if is_later && change != "created" && !RECORDED_AT_CREATION.contains(&kind) {
-            let is_at_creation = (recorded_at - *created_at).abs() < time::Duration::milliseconds(1);
+        if !is_later || !has_fractions || kind.ends_with(".created") {
+            continue;
+        }
+        let is_at_creation = (recorded_at - *created_at).abs() < time::Duration::milliseconds(1);
+        let times = events.iter().map(|(kind, (_, recorded_at))| (*kind, *recorded_at));
+        if !is_at_creation || is_proven_later(parsed, *created_at, times) {
             by_type.entry(kind).or_default().entry(id).or_insert(is_at_creation.then_some(*parsed));
         }
     }
@@ -193,6 +220,26 @@ pub(super) fn check_not_at_creation(delivered_events: &[DeliveredEvent<'_>]) -> 
         }
     }
     Ok(())
+}
+
+/// Returns `true` if the delivered event was later than the creation of its object: by the time of payment, or by the time of
+/// an event that precedes it. An expiry always is. `times`: the types and times of the events of the object.
+fn is_proven_later<'a>(
+    parsed: &ParsedDelivery<'_>,
+    created_at: OffsetDateTime,
+    mut times: impl Iterator<Item = (&'a str, OffsetDateTime)>,
+) -> bool {
+    let is_later = |at: OffsetDateTime| at - created_at >= PROVEN_DELAY_MIN;
+    let kind = parsed.event_type().unwrap_or_default();
+    let is_paid_later = || {
+        let paid_at = parsed.text(&["data", "charge", "paid_at"]).and_then(parse_utc);
+        kind == "charge.paid" && paid_at.is_some_and(is_later)
+    };
+    let preceding =
+        PRECEDING_TYPES.iter().find(|(later, _)| *later == kind).map_or(&[][..], |(_, types)| types);
+    kind == "charge.expired"
+        || is_paid_later()
+        || times.any(|(kind, recorded_at)| preceding.contains(&kind) && is_later(recorded_at))
 }
 
 /// Returns the name of the header with the signature and its time `t`.

@@ -93,6 +93,15 @@ fn an_altered_key_or_another_scheme_must_be_refused() {
         check(&with(forgery, 200), id, expected);
         check(&with(forgery, 401), id, "pass");
     }
+    // The keys of both modes have the same secret, so each with the other prefix is a valid key.
+    let refused =
+        [Forgery::Shortened, Forgery::UnknownLive].map(|forgery| refusal(Caller::Forged(forgery), 401));
+    let accounts = vec![account(LIVE, "live"), account(TEST, "test")];
+    let same_secret = recording([accounts, refused.to_vec()].concat());
+    check(&same_secret, "auth.other_prefix", "not applicable");
+    check_verdict_text(&same_secret, "auth.other_prefix", "the keys of both modes have the same secret");
+    let unsent = recording(same_secret.exchanges[..3].to_vec());
+    check(&unsent, "auth.other_prefix", "not judged");
 }
 
 /// Returns two requests of a page of the events, both by a followed link or without one, with this status.

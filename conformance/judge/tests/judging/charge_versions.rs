@@ -154,16 +154,21 @@ fn the_time_of_payment_is_not_that_of_the_creation() {
     ] {
         check_charges(violating, &payment(paid_at, paid_at), &correct, "charges.paid_at", expected);
     }
-    let confirmed_late = |paid_at: &str| {
+    let confirmed_at = |second: u32, paid_at: &str| {
         let mut events = payment(paid_at, paid_at);
-        events[2].1 = 14;
+        (events[2].1, events[3].1) = (second, 50);
         events
     };
-    for (violating, paid_at, expected) in
-        [(4, "10:00:07", "fail"), (2, "10:00:07", "pass"), (4, "10:00:09", "pass"), (4, "10:00:14", "pass")]
-    {
-        let correct = confirmed_late("10:00:14");
-        check_charges(violating, &confirmed_late(paid_at), &correct, "charges.paid_at", expected);
+    for (violating, confirmed, paid_at, expected) in [
+        (4, 40, "10:00:07", "fail"),
+        (2, 40, "10:00:07", "pass"),
+        (4, 40, "10:00:09", "pass"),
+        (4, 40, "10:00:40", "pass"),
+        // Detection confirms the transfer, and a job records the payment.
+        (4, 30, "10:00:07", "pass"),
+    ] {
+        let correct = confirmed_at(confirmed, "10:00:39");
+        check_charges(violating, &confirmed_at(confirmed, paid_at), &correct, "charges.paid_at", expected);
     }
 }
 

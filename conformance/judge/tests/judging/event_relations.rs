@@ -49,7 +49,7 @@ fn listed(mut rows: Vec<Value>) -> Recording {
     recording(vec![page(events_request(None, 100), &json!(rows), [1, 1, 100, total])])
 }
 
-/// The traffic of two minutes: every two seconds, a charge of an invoice is created and paid.
+/// The traffic of four minutes: every four seconds, a charge of an invoice is created and paid.
 struct Traffic {
     /// The type of the events that some objects lack.
     lacking: &'static str,
@@ -58,14 +58,21 @@ struct Traffic {
     delay: u64,
     /// The number of records by which each page overlaps the page before. If negative, there is a gap.
     overlap: isize,
+    /// The time by which the clock of the list of charges is fast, if it has times.
+    charges_ahead: Option<u64>,
 }
 
 impl Traffic {
+    /// Returns the traffic in which some objects lack the event of a type.
+    fn lacking(lacking: &'static str, objects: Range<usize>) -> Traffic {
+        Traffic { lacking, objects, delay: 0, overlap: 10, charges_ahead: None }
+    }
+
     /// Returns the exchanges of a list of charges and of three pages of events.
     fn recording(&self) -> Recording {
         let mut rows = Vec::new();
         for number in 0..60 {
-            let (charge, start) = (json!({ "code": format!("c{number}") }), 2 * number as u64);
+            let (charge, start) = (json!({ "code": format!("c{number}") }), 4 * number as u64);
             let invoice = json!({ "code": format!("in{number}"), "charges": [charge] });
             for (kind, second, object) in [
                 ("invoice.created", start, &invoice),
@@ -79,7 +86,11 @@ impl Traffic {
             }
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
-        let charges = Value::from_iter((0..60).rev().map(|number| json!({ "code": format!("c{number}") })));
+        let charge = |number: u64| {
+            let created_at = self.charges_ahead.map(|ahead| time(4 * number + ahead));
+            json!({ "code": format!("c{number}"), "created_at": created_at })
+        };
+        let charges = Value::from_iter((0..60).rev().map(charge));
         let charges_request = PageRequest { list: List::Charges, ..events_request(None, 100) };
         let mut exchanges = vec![page(charges_request, &charges, [1, 1, 100, 60])];
         for number in 0..3_usize {
@@ -96,23 +107,34 @@ impl Traffic {
 
 #[test]
 fn pages_that_overlap_show_the_missing_events_of_a_busy_account() {
-    let traffic = |lacking, objects, overlap| Traffic { lacking, objects, delay: 0, overlap }.recording();
+    let traffic =
+        |lacking, objects, overlap| Traffic { overlap, ..Traffic::lacking(lacking, objects) }.recording();
     for (lacking, id) in [
         ("charge.paid", "events.both_paid"),
         ("invoice.paid", "invoices.settled"),
         ("charge.created", "events.recorded"),
     ] {
         check_violated(&traffic(lacking, 0..0, 10), id, false);
-        check_violated(&traffic(lacking, 15..20, 10), id, true);
-        check_violated(&traffic(lacking, 15..16, 10), id, false);
+        check_violated(&traffic(lacking, 20..25, 10), id, true);
+        check_violated(&traffic(lacking, 20..21, 10), id, false);
         // The events of the last minute may still be recorded.
         check_violated(&traffic(lacking, 45..55, 10), id, false);
         // Two pages with a gap, such as those of two replicas.
-        check_violated(&traffic(lacking, 15..20, -10), id, false);
+        check_violated(&traffic(lacking, 20..25, -10), id, false);
     }
     // A slow job records the second event.
-    let slow = Traffic { lacking: "invoice.paid", objects: 15..20, delay: 30, overlap: 10 };
+    let slow = Traffic { delay: 30, ..Traffic::lacking("invoice.paid", 20..25) };
     check_violated(&slow.recording(), "invoices.settled", false);
+    for (lacking, id) in [("charge.paid", "events.both_paid"), ("invoice.paid", "invoices.settled")] {
+        // A job that runs every few minutes records the second event of all payments, and did so for one of them.
+        check_violated(&Traffic::lacking(lacking, 0..59).recording(), id, false);
+        check_violated(&Traffic::lacking(lacking, 0..60).recording(), id, true);
+    }
+    // The first charges are older than the oldest event, but have later times, by the clock of the database.
+    let ahead = Traffic { charges_ahead: Some(20), ..Traffic::lacking("charge.created", 0..3) };
+    check_violated(&ahead.recording(), "events.recorded", false);
+    let ahead = Traffic { charges_ahead: Some(20), ..Traffic::lacking("charge.created", 20..25) };
+    check_violated(&ahead.recording(), "events.recorded", true);
 }
 
 /// Checks the events of five objects: `count` with the faulty events, the others with the correct ones.
@@ -318,21 +340,46 @@ fn an_expired_charge_has_the_status_that_the_api_shows() {
 
 #[test]
 fn events_are_not_at_the_time_of_the_creation() {
-    let check_times = |kind: &str, arrived: u64, recorded: u64, expected: bool| {
-        let (mut deliveries, mut rows) = (Vec::new(), Vec::new());
-        for number in 0..4 {
-            let object = charge(number, "status", &json!("open"));
-            deliveries.push(delivered(number, "charge.created", 10, &object));
-            deliveries.push(delivered(number, kind, arrived, &object));
-            rows.push(event(number, "charge.created", 10, &object));
-            let mut row = event(number, kind, arrived, &object);
-            row["created_at"] = json!(time(recorded));
-            rows.push(row);
-        }
-        check_violated(&run(200, deliveries, &rows), "webhooks.created_at", expected);
-    };
+    let at = |second: u64, fraction: &str| time(second).replace("000000", fraction);
+    let check_fractions =
+        |kind: &str, arrived: u64, recorded: u64, fraction: &str, more: &[(&str, u64)], expected: bool| {
+            let (mut deliveries, mut rows) = (Vec::new(), Vec::new());
+            for number in 0..4 {
+                let mut object = charge(number, "status", &json!("open"));
+                for (kind, arrived, recorded) in [("charge.created", 10, 10), (kind, arrived, recorded)]
+                    .into_iter()
+                    .chain(more.iter().map(|(kind, recorded)| (*kind, arrived, *recorded)))
+                {
+                    if kind == "paid_at" {
+                        continue;
+                    }
+                    let paid_at = more.iter().find(|(name, _)| *name == "paid_at" && kind == "charge.paid");
+                    object["paid_at"] = json!(paid_at.map(|(_, second)| at(*second, fraction)));
+                    deliveries.push(delivered(number, kind, arrived, &object));
+                    let mut row = event(number, kind, arrived, &object);
+                    row["created_at"] = json!(at(recorded, fraction));
+                    rows.push(row);
+                }
+            }
+            check_violated(&run(200, deliveries, &rows), "webhooks.created_at", expected);
+        };
+    let check_times =
+        |kind, arrived, recorded, expected| check_fractions(kind, arrived, recorded, "123456", &[], expected);
+    // A rate lock has a duration.
     check_times("charge.expired", 30, 10, true);
     check_times("charge.expired", 30, 29, false);
     check_times("charge.expired", 12, 10, false);
     check_times("charge.payment_detected", 30, 10, false);
+    // Instant test payments, and a throttled sender.
+    for kind in ["charge.paid", "charge.canceled"] {
+        check_times(kind, 30, 10, false);
+    }
+    // Another time proves that the payment was later.
+    check_fractions("charge.paid", 30, 10, "123456", &[("paid_at", 25)], true);
+    check_fractions("charge.paid", 30, 10, "123456", &[("paid_at", 10)], false);
+    check_fractions("charge.paid", 30, 10, "123456", &[("charge.payment_detected", 24)], true);
+    check_fractions("charge.paid", 30, 10, "123456", &[("charge.payment_detected", 10)], false);
+    check_fractions("charge.refunded", 30, 10, "123456", &[("charge.paid", 24)], true);
+    // Times in whole seconds.
+    check_fractions("charge.paid", 30, 10, "000000", &[("charge.payment_detected", 24)], false);
 }

@@ -4,7 +4,7 @@ use conformance_model::recording::{Exchange, List, ObjectKind};
 use serde_json::{Value, json};
 
 use super::current_states::{check_fail, event, list, run, single};
-use super::{check, response_mut};
+use super::{check, recording, response_mut};
 
 /// Returns the creation event of an object in a second of the run.
 fn created(member: &str, index: usize, second: u64) -> Value {
@@ -149,5 +149,39 @@ fn a_single_invoice_is_the_requested_one() {
         let body = json!({ "code": "ok", "data": invoice(index, &["a"]) });
         response_mut(&mut read[0]).body = body.to_string().into();
         check(&run(read, &events, 110), "invoices.fields", expected);
+    }
+}
+
+#[test]
+fn listed_objects_have_the_values_of_their_events() {
+    let object = |index: usize, is_changed: bool, name: &str| {
+        let mut object = json!({
+            "code": format!("ob{index}"), "number": format!("N-{index}"), "asset": "BTC", "asset_amount": "0.5",
+            "fiat_amount": "10.00", "amount": "10.00", "currency": "EUR",
+        });
+        if is_changed {
+            object[name] = json!(if name.ends_with("amount") { "7.00" } else { "XYZ" });
+        }
+        object
+    };
+    for (of, member, name, changed_count, of_earlier_page, of_later_page) in [
+        (List::Charges, "charge", "fiat_amount", 3, "fail", "fail"),
+        (List::Charges, "charge", "fiat_amount", 2, "fail", "pass"),
+        // The customer selected another coin afterwards.
+        (List::Charges, "charge", "asset", 3, "fail", "pass"),
+        (List::Charges, "charge", "asset_amount", 3, "fail", "pass"),
+        (List::Invoices, "invoice", "number", 3, "fail", "fail"),
+        // The owner edited the invoices afterwards.
+        (List::Invoices, "invoice", "amount", 3, "fail", "pass"),
+        (List::Invoices, "invoice", "currency", 3, "fail", "pass"),
+    ] {
+        let events: Vec<_> = (0..5)
+            .map(|index| event(index, &format!("{member}.created"), 1, &object(index, false, name)))
+            .collect();
+        let rows: Vec<_> = (0..5).map(|index| object(index, index < changed_count, name)).collect();
+        let [events, listed] = [list(List::Events, 5, &events), list(of, 5, &rows)];
+        let later_page = vec![events.clone(), listed.clone(), listed.clone()];
+        check_fail(&recording(later_page), "lists.complete", of_later_page);
+        check_fail(&recording(vec![listed, events]), "lists.complete", of_earlier_page);
     }
 }

@@ -41,3 +41,33 @@ fn a_change_is_recorded_once() {
     // Other details show another change.
     check_expired(3, 20, &json!({ "transfer": 2 }), "not judged");
 }
+
+#[test]
+fn a_refund_is_recorded_once_in_a_minute() {
+    let judge = |kind: &str, distance: u32, expected: &str| {
+        let event = |charge: usize, kind: &str, second: u32| {
+            json!({
+                "id": format!("00000000-0000-4000-8000-{charge:06}{second:06}"),
+                "type": kind,
+                "details": { "txid": format!("{charge:064}") },
+                "charge": { "code": format!("ch{charge}"), "status": "open" },
+                "invoice": null,
+                "created_at": format!("2026-02-01T10:00:{second:02}Z"),
+            })
+        };
+        let events = (0..4).flat_map(|charge| {
+            let mut events = vec![event(charge, kind, 10 + distance), event(charge, kind, 10)];
+            // A charge is paid before a refund.
+            events.extend((kind == "charge.refunded").then(|| event(charge, "charge.paid", 5)));
+            events.push(event(charge, "charge.created", 1));
+            events
+        });
+        let rows: Vec<_> = events.collect();
+        let list = page(events_request(None, 100), &json!(rows), [1, 1, 100, rows.len() as u64]);
+        check(&recording(vec![list]), "events.recorded", expected);
+    };
+    judge("charge.refunded", 30, "fail");
+    // The transfer was reported when it was broadcast and when it was mined.
+    judge("charge.payment_detected", 30, "not judged");
+    judge("charge.payment_detected", 1, "fail");
+}

@@ -26,31 +26,48 @@ fn read_at(second: u64, request: PageRequest, rows: &Value, total: u64) -> Excha
     read
 }
 
+/// Returns a request of a list without a status, filtered by a type or payment link if `is_filtered` is set.
+fn request_of(list: List, is_filtered: bool, number: Option<u64>) -> PageRequest {
+    let name = if list == List::Events { "type" } else { "payment_link" };
+    let filters = is_filtered.then(|| (name.to_owned(), "a".to_owned())).into_iter().collect();
+    PageRequest { list, filters, ..events_request(number, 1) }
+}
+
 #[test]
 fn a_total_lies_between_those_a_minute_before_and_later() {
-    let with = |kind: Option<&str>, number: Option<u64>, second: u64, total: u64| {
-        let read =
-            |second, number, total| read_at(second, request(kind, number, 1), &events("a", [1]), total);
-        recording(vec![read(0, None, 300), read(second, number, total), read(160, None, 420)])
-    };
-    for (number, second, total, is_valid) in [
-        (None, 80, 300, true),
-        (None, 80, 420, true),
-        (None, 80, 421, false),
-        (None, 80, 299, false),
+    for (number, second, total, of_charges, of_events) in [
+        (None, 80, 300, true, true),
+        (None, 80, 420, true, true),
+        (None, 80, 421, false, true),
+        (None, 80, 299, false, true),
+        // Old events may be deleted, but not half of them.
+        (None, 80, 839, false, true),
+        (None, 80, 840, false, false),
+        (None, 80, 151, false, true),
+        (None, 80, 150, false, false),
         // The earlier or the later read is less than a minute away.
-        (None, 59, 299, true),
-        (None, 101, 421, true),
+        (None, 59, 150, true, true),
+        (None, 101, 840, true, true),
         // A later page may continue the first read of the first page.
-        (Some(2), 80, 300, true),
-        (Some(2), 80, 720, false),
+        (Some(2), 80, 300, true, true),
+        (Some(2), 80, 840, false, false),
     ] {
-        for (kind, id) in [(None, "paging.length"), (Some("a"), "filters.total")] {
-            let found = with(kind, number, second, total);
-            let expected = match (is_valid, kind) {
-                (false, _) => "fail",
-                (true, None) => "pass",
-                (true, Some(_)) => "not judged",
+        for (list, is_filtered, is_valid) in [
+            (List::Charges, false, of_charges),
+            (List::Charges, true, of_charges),
+            (List::Events, false, of_events),
+            (List::Events, true, of_events),
+        ] {
+            let read = |second, number, total| {
+                read_at(second, request_of(list, is_filtered, number), &events("a", [1]), total)
+            };
+            let found =
+                recording(vec![read(0, None, 300), read(second, number, total), read(160, None, 420)]);
+            let (id, expected) = match (is_valid, is_filtered) {
+                (false, false) => ("paging.length", "fail"),
+                (false, true) => ("filters.total", "fail"),
+                (true, false) => ("paging.length", "pass"),
+                (true, true) => ("filters.total", "not judged"),
             };
             check(&found, id, expected);
         }
@@ -102,6 +119,12 @@ fn a_later_filtered_page_continues_the_long_page() {
         (vec![small(1, 31, 31), small(2, 29, 30), small(3, 27, 30)], "pass"),
     ] {
         check(&recording([vec![long(30)], pages].concat()), "filters.total", expected);
+    }
+    // Old events are deleted meanwhile.
+    let whole = |total| read_at(0, request(None, None, 1), &events("b", [1]), total);
+    for (later_total, expected) in [(300, "fail"), (299, "pass")] {
+        let pages = vec![long(30), whole(300), small(2, 29, 30), small(3, 27, 30), whole(later_total)];
+        check(&recording(pages), "filters.total", expected);
     }
 }
 

@@ -69,7 +69,7 @@ impl BurstPages {
         self.has_live_filters = true;
         let (caller, purpose) =
             (Caller::Own(Mode::Live), Purpose::Burst(Burst::ConcurrentLiveKey { series: self.series }));
-        let pages = List::ALL.into_iter().filter_map(|list| filtered_page_of_both_modes(recording, list));
+        let pages = List::ALL.into_iter().filter_map(|list| filter_used_by_both_modes(recording, list));
         self.live_requests.extend(pages.map(|request| (caller, purpose.clone(), page_path(&request))));
     }
 
@@ -113,9 +113,9 @@ impl BurstPages {
     }
 }
 
-/// Returns a page of a list that the test key read, filtered by a type or status that a live record of the list has. The
-/// same address, requested with the live key, shows whether a cache ignores the key.
-fn filtered_page_of_both_modes(recording: &Recording, list: List) -> Option<PageRequest> {
+/// Returns a filtered page that the test key has read and whose filter value also occurs in live mode. The same address,
+/// requested with the live key, shows whether a cache ignores the key.
+fn filter_used_by_both_modes(recording: &Recording, list: List) -> Option<PageRequest> {
     let name = if list == List::Events { "type" } else { "status" };
     let of_list = |mode: Mode| {
         let served = recording.exchanges.iter().filter(|exchange| exchange.status() == Some(200));
