@@ -202,7 +202,7 @@ fn a_withdrawn_invoice_shares_its_charges() {
         invoice["charges"] = json!([format!("ch{code}")]);
         invoice
     };
-    let event = [event(99, "charge.created", 1, &json!({ "code": "ch9" }))];
+    let event = [event(99, "invoice.created", 1, &invoice(9, &["a"]))];
     let read = |from: usize, second| {
         (0..3).map(move |index| single(ObjectKind::Invoice, second, &of(from + index, index)))
     };

@@ -69,7 +69,7 @@ fn a_list_shows_no_received_amount_without_a_transfer() {
         let rows: Vec<_> = (0..4)
             .map(|index| charge(index, ["10.00", "0.5", if index < faulty { "0.5" } else { "0" }]))
             .collect();
-        let list = list(List::Charges, 60, &rows);
+        let list = list(List::Charges, 40, &rows);
         let read = run(vec![list], &events(&["expired"], 0, [""; 3]), 110);
         check(&read, "charges.amounts", expected);
     }
