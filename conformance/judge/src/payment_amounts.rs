@@ -170,6 +170,9 @@ fn is_asset_amount_zero((copy, _): CopyWithEvents<'_, '_>) -> Option<bool> {
 /// An event type, a mode and a coin, whose payments may have the same fault. `None`: all modes, or all coins.
 type PaymentGroup<'a> = (&'a str, Option<Mode>, Option<&'a str>);
 
+/// A confirmed payment of each charge of a group, with its received amount.
+type PaymentsByCharge<'a> = BTreeMap<(Mode, &'a str), (&'a str, &'a Subject)>;
+
 /// Checks that no group of confirmed payments in events, or in deliveries, has only received amounts of zero: those of an event
 /// type, in one mode, with one coin, or all. The owner may settle a charge manually, so only charges with a detected transfer
 /// count, and none that were refunded. Redaction hides zero.
@@ -178,7 +181,7 @@ pub(super) fn check_zero_payments(recording: &Recording, is_delivered: bool) -> 
         return Ok(());
     }
     let found = subjects(recording, "charge")?;
-    let mut groups: BTreeMap<PaymentGroup<'_>, BTreeMap<(Mode, &str), (&str, &Subject)>> = BTreeMap::new();
+    let mut groups: BTreeMap<PaymentGroup<'_>, PaymentsByCharge<'_>> = BTreeMap::new();
     for ((mode, code), versions) in versions_by_charge(&found) {
         let has = |kind: &str| versions.iter().any(|version| version.kind == kind);
         if !has("charge.payment_detected") || has("charge.refunded") {
