@@ -31,7 +31,7 @@ const LOCKED_FIELDS: [&str; 4] = ["fiat_amount", "fiat_currency", "asset", "asse
 /// The event types after which a charge may be paid at another rate.
 const REQUOTED_TYPES: [&str; 2] = ["charge.expired", "charge.late_payment"];
 /// The minimum number of single objects with another value than in the lists or events, for a violation.
-const SINGLE_OBJECTS_MIN: usize = 2;
+pub(crate) const SINGLE_OBJECTS_MIN: usize = 2;
 /// The event types after which an object is still open.
 const OPEN_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "invoice.created", "invoice.sent", "invoice.viewed"];
@@ -42,10 +42,10 @@ const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
 const CONFIRMATION_DELAY_MIN: Duration = Duration::seconds(30);
 
 /// The versions of one charge, those in deliveries first.
-type Versions<'s> = Vec<&'s Subject>;
+pub(crate) type Versions<'s> = Vec<&'s Subject>;
 
 /// Returns the versions of each charge, by the code of the charge.
-fn versions_by_charge(found: &[Subject]) -> BTreeMap<(Mode, &str), Versions<'_>> {
+pub(crate) fn versions_by_charge(found: &[Subject]) -> BTreeMap<(Mode, &str), Versions<'_>> {
     let mut charges: BTreeMap<(Mode, &str), Versions<'_>> = BTreeMap::new();
     for subject in found {
         if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
@@ -347,30 +347,6 @@ pub(super) fn check_unpaid(
             let expected = format!("no {name} of a payment of a charge that has none");
             Err(version.violation(expected, member_text(&version.object, name)))
         }
-    }
-}
-
-/// Checks that not all delivered payments have a received amount of zero. The owner may settle a charge manually, so only
-/// charges with a detected transfer count. Redaction hides zero.
-pub(super) fn check_received_amounts(recording: &Recording) -> Result<(), CheckError> {
-    if !recording.exact_amounts {
-        return Ok(());
-    }
-    let found = subjects(recording, "charge")?;
-    let charges = versions_by_charge(&found);
-    let payments: Vec<_> = charges
-        .values()
-        .filter(|versions| count_events(types_and_ids(versions), "charge.payment_detected") > 0)
-        .filter_map(|versions| versions.iter().find(|version| version.is_payment() && version.is_delivered))
-        .filter_map(|version| Some((version, text_at(&version.object, &["received_amount"])?)))
-        .collect();
-    let are_zero = payments.iter().all(|(_, amount)| !is_nonzero(amount));
-    match payments.last().filter(|_| are_zero && payments.len() >= FAULTY_OBJECTS_MIN) {
-        None => Ok(()),
-        Some((version, amount)) => Err(version.violation(
-            "the amount of the confirmed payment as received_amount",
-            format!("{amount}, as in all {} payments", payments.len()),
-        )),
     }
 }
 

@@ -11,8 +11,8 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::account_profile::check_asset_codes;
 use crate::charge_versions::{
-    check_amounts_of_paid_charges, check_locked_rate, check_received_amounts, check_single_charges,
-    check_single_objects, check_times_of_payment, check_unpaid,
+    check_amounts_of_paid_charges, check_locked_rate, check_single_charges, check_single_objects,
+    check_times_of_payment, check_unpaid,
 };
 use crate::check::{Check, Mismatch};
 use crate::current_states;
@@ -54,7 +54,7 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     Check::new("charges.received_amount", NEEDS_DELIVERIES, |recording| {
         let outcome = judge_decimals(recording, "received_amount", 18)?;
-        check_received_amounts(recording).map(|()| outcome)
+        payment_amounts::check_zero_payments(recording, true).map(|()| outcome)
     }),
     Check::new("charges.code", NEEDS, |recording| {
         let outcome = judge_string(recording, "code")?;

@@ -6,26 +6,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use time::Duration;
+use time::{Duration, OffsetDateTime};
 
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
-use crate::charge_versions::is_paid_once;
+use crate::charge_versions::{SINGLE_OBJECTS_MIN, is_paid_once};
 use crate::diff::{FAULTY_OBJECTS_MIN, are_most, have_other_case, is_nonzero, is_other_time};
+use crate::evidence::response_date;
+use crate::final_statuses::FINAL_TYPES;
 use crate::object_copies::{
-    CopySource, CopySources, KnownEvent, ObjectCopy, ObjectKey, UPDATE_DELAY_MAX, known_events,
+    CopySource, CopySources, KnownEvent, ObjectCopy, ObjectKey, UPDATE_DELAY_MAX, known_events, run_time,
 };
 use crate::parsed_deliveries::member_text;
 
-/// The event types that end an object, at least until another event.
-const END_TYPES: [&str; 6] =
-    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
-/// The minimum number of single objects with a fault, for a violation. A run reads few of them.
-const SINGLE_OBJECTS_MIN: usize = 2;
+/// The maximum time from the creation of an object to the delivery that shows the status of new objects.
+const NEW_OBJECT_AGE_MAX: Duration = Duration::seconds(5);
 
-/// An object whose newest known event is one of [`END_TYPES`], and a later read of the object.
+/// An object whose newest known event is one of [`FINAL_TYPES`], and a later read of the object.
 struct EndedObject<'a> {
     copy: ObjectCopy<'a>,
     end: KnownEvent<'a>,
@@ -35,7 +34,7 @@ struct EndedObject<'a> {
     earlier: Vec<ObjectCopy<'a>>,
 }
 
-/// A difference of a copy from its final event: the expected and the actual value.
+/// A difference of a copy from its final event: the expected value, with the name of the object, and the actual value.
 type StateDifference = Option<(String, String)>;
 
 /// Checks the objects of some kinds, each in one source: their status, and for charges their payment.
@@ -52,7 +51,7 @@ fn check_kind(
     source: CopySource,
 ) -> Result<(), CheckError> {
     let ended = ended_objects(copies, member, source);
-    let creation_status = creation_status(copies, member);
+    let creation_status = creation_status(copies, member, service_start(recording, copies));
     check_each(&ended, source, |object| Some(outdated_status(object, creation_status)))?;
     check_each(&ended, source, wrong_payment_time)?;
     if recording.exact_amounts && member == "charge" && source != CopySource::InInvoice {
@@ -85,10 +84,9 @@ fn check_each(
             _ => are_most(wrong.len(), count),
         };
         if let Some((object, (expected, actual))) = wrong.last().filter(|_| are_enough) {
-            let ObjectCopy { member, code, number, .. } = object.copy;
             return Err(CheckError::violation(
-                number,
-                format!("{expected} of {member} {code}, {} s after its {}", object.age(), object.end.kind),
+                object.copy.number,
+                format!("{expected}, {} s after its {}", object.age(), object.end.kind),
                 format!("{actual}, and so for {} more", wrong.len() - 1),
             ));
         }
@@ -97,6 +95,11 @@ fn check_each(
 }
 
 impl EndedObject<'_> {
+    /// Returns the kind and the code of the object.
+    fn name(&self) -> String {
+        format!("{} {}", self.copy.member, self.copy.code)
+    }
+
     /// Returns the seconds from the first copy of the final event to the read.
     fn age(&self) -> i64 {
         (self.copy.sent - self.end.seen).whole_seconds()
@@ -105,7 +108,7 @@ impl EndedObject<'_> {
 
 /// Returns the last read of each object of a kind in a source, for objects that ended long before.
 fn ended_objects<'a>(copies: &[ObjectCopy<'a>], member: &str, source: CopySource) -> Vec<EndedObject<'a>> {
-    let is_end = |event: &KnownEvent<'_>| END_TYPES.contains(&event.kind);
+    let is_end = |event: &KnownEvent<'_>| FINAL_TYPES.contains(&event.kind);
     objects_with_newest(copies, source, |key, newest| key.1 == member && is_end(newest))
 }
 
@@ -147,12 +150,37 @@ fn objects_with_newest<'a>(
     found
 }
 
-/// Returns the status with which most objects of a kind are delivered at their creation. `None` if there are few such
-/// deliveries, or if the status is `paid`.
-fn creation_status<'a>(copies: &[ObjectCopy<'a>], member: &str) -> Option<&'a str> {
+/// Returns the earliest possible time of the service's clock at the start of the run.
+fn service_start(recording: &Recording, copies: &[ObjectCopy<'_>]) -> Option<OffsetDateTime> {
+    let events = copies.iter().filter_map(|copy| Some(copy.event?.recorded_at - copy.seen));
+    let dates = recording
+        .exchanges
+        .iter()
+        .filter_map(|exchange| Some(response_date(exchange)? - run_time(exchange.ended)));
+    events.chain(dates).max()
+}
+
+/// Returns the status with which most objects of a kind are delivered soon after their creation, before their next event. A
+/// sender that is behind may show a later status. `None` if there are few such deliveries, or if the status is `paid`.
+fn creation_status<'a>(
+    copies: &[ObjectCopy<'a>],
+    member: &str,
+    service_start: Option<OffsetDateTime>,
+) -> Option<&'a str> {
+    let service_start = service_start?;
     let created = format!("{member}.created");
+    let known = known_events(copies);
+    let is_new = |copy: &&ObjectCopy<'_>| {
+        let (arrived_at, events) = (service_start + copy.seen, &known[&copy.key()]);
+        let created_at = events.iter().find(|event| event.kind == created).map(|event| event.recorded_at);
+        let next_at = events.iter().find(|event| event.kind != created).map(|event| event.recorded_at);
+        created_at.is_some_and(|created_at| arrived_at - created_at <= NEW_OBJECT_AGE_MAX)
+            && next_at.is_none_or(|next_at| arrived_at < next_at)
+    };
     let mut codes_by_status: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for copy in copies.iter().filter(|copy| copy.source == CopySource::Delivery && copy.kind() == created) {
+    let deliveries =
+        copies.iter().filter(|copy| copy.source == CopySource::Delivery && copy.kind() == created);
+    for copy in deliveries.filter(is_new) {
         codes_by_status.entry(copy.text("status")?).or_default().insert(copy.code);
     }
     let count: usize = codes_by_status.values().map(BTreeSet::len).sum();
@@ -170,8 +198,8 @@ fn outdated_status(object: &EndedObject<'_>, creation_status: Option<&str>) -> S
         || have_other_case(end_status, &Value::from(status));
     let is_outdated = creation_status == Some(status) || !is_final && object.earlier.iter().any(had_before);
     is_outdated.then(|| {
-        let expected = format!("a status after {}", object.end.kind);
-        (expected, format!("status {status}, as before"))
+        let expected = format!("{} with its final status", object.name());
+        (expected, format!("status {status}, which it had before that event"))
     })
 }
 
@@ -191,21 +219,22 @@ fn wrong_payment_time(object: &EndedObject<'_>) -> Option<StateDifference> {
         None => shown.is_null(),
         Some(shown) => is_other_time(shown?, time),
     };
-    Some(is_wrong.then(|| (member_text(paid, "paid_at"), member_text(copy, "paid_at"))))
+    let expected = || format!("{} of {}", member_text(paid, "paid_at"), object.name());
+    Some(is_wrong.then(|| (expected(), member_text(copy, "paid_at"))))
 }
 
-/// Compares the received amount of a charge with the events of its payment: it is not zero if all of them have another amount.
+/// Compares the received amount of a charge with its `charge.underpaid`: it is not zero if all of them have another amount.
+/// Another rule judges the amounts of charges that were paid at once.
 fn missing_amount(object: &EndedObject<'_>) -> Option<StateDifference> {
-    const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
-    let confirmed: Vec<_> =
-        object.events.iter().filter(|event| CONFIRMED_TYPES.contains(&event.kind)).collect();
+    let underpaid: Vec<_> = object.events.iter().filter(|event| event.kind == "charge.underpaid").collect();
     let is_received = |event: &&KnownEvent<'_>| event.copy.text("received_amount").is_some_and(is_nonzero);
     let is_refunded = object.events.iter().any(|event| event.kind == "charge.refunded");
-    if is_refunded || confirmed.is_empty() || !confirmed.iter().all(is_received) {
+    if is_refunded || underpaid.is_empty() || !underpaid.iter().all(is_received) {
         return None;
     }
     let amount = object.copy.text("received_amount")?;
-    let expected = member_text(confirmed[0].copy.object, "received_amount");
+    let received = member_text(underpaid[0].copy.object, "received_amount");
+    let expected = format!("{received} of {}", object.name());
     let is_number = amount.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     Some((is_number && !is_nonzero(amount)).then(|| (expected, format!("received_amount {amount}"))))
 }

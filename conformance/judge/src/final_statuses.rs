@@ -10,7 +10,7 @@ use crate::diff::FAULTY_OBJECTS_MIN;
 use crate::evidence::readable_pages;
 
 /// The event types after which an object has another status than at its creation.
-const FINAL_TYPES: [&str; 6] =
+pub(crate) const FINAL_TYPES: [&str; 6] =
     ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
 /// The event types after which a charge may accept another payment, for which more objects are needed.
 const REOPENABLE_TYPES: [&str; 2] = ["charge.expired", "charge.refunded"];
@@ -48,9 +48,9 @@ pub(crate) struct UnchangedStatus<T> {
 /// The last event of an object of each type.
 type StatusesByType<'a, T> = BTreeMap<&'a str, EventStatus<'a, T>>;
 
-/// Returns an event of [`FINAL_TYPES`] that shows the status which the object had at its creation, if there are
-/// [`OBJECTS_MIN`] such objects, or more for the [`REOPENABLE_TYPES`]. A creation may be shown with a later status. So a status counts as that of a creation only
-/// if all objects whose status changes have it in the event of their creation, and none in this final event.
+/// Returns a final event whose object still has its creation status. At least [`OBJECTS_MIN`] objects must show it; for
+/// [`REOPENABLE_TYPES`], [`FAULTY_OBJECTS_MIN`]. A creation may be shown with a later status. So a status counts as that of a
+/// creation only if all objects whose status changes have it in the event of their creation, and none in this final event.
 pub(crate) fn unchanged_status<'a, T: Copy>(
     events: impl Iterator<Item = EventStatus<'a, T>>,
 ) -> Option<UnchangedStatus<T>> {

@@ -58,7 +58,6 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_empty_field(recording)?;
     exchanged_values::check(recording, "invoice", &OWN_TEXT_FIELDS)?;
     values_by_type::check(recording, "invoice")?;
-    check_no_shared_charge_in_events(recording)?;
     check_own_values(recording).map(|()| outcome)
 }
 
@@ -199,44 +198,6 @@ fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
                     return Err(CheckError::violation(view.number(), expected, actual));
                 }
             }
-        }
-    }
-    Ok(())
-}
-
-/// The minimum number of charges that events or deliveries show in two invoices, for a violation.
-const SHARED_CHARGES_MIN: usize = 3;
-
-/// Checks that events, and deliveries, do not show charges in two invoices, as by a join with the wrong key. The charges of a
-/// voided invoice may belong to another one.
-fn check_no_shared_charge_in_events(recording: &Recording) -> Result<(), CheckError> {
-    let invoices = subjects(recording, "invoice")?;
-    let is_void = |invoice: &Subject| {
-        invoice.kind == "invoice.voided"
-            || text_at(&invoice.object, &["status"])
-                .is_some_and(|status| status.to_lowercase().contains("void"))
-    };
-    let code = |invoice: &'_ Subject| Some((invoice.mode?, text_at(&invoice.object, &["code"])?.to_owned()));
-    let voided: BTreeSet<_> = invoices.iter().filter(|invoice| is_void(invoice)).filter_map(code).collect();
-    for is_delivered in [true, false] {
-        let mut owners: BTreeMap<(Mode, &str), (String, &Subject)> = BTreeMap::new();
-        let mut shared: BTreeMap<(Mode, &str), (String, String, &Subject)> = BTreeMap::new();
-        for invoice in invoices.iter().filter(|invoice| invoice.is_delivered == is_delivered) {
-            let Some((mode, own)) = code(invoice).filter(|own| !voided.contains(own)) else { continue };
-            for charge in invoice_charge_codes(&invoice.object).unwrap_or_default() {
-                let (owner, _) = owners.entry((mode, charge)).or_insert_with(|| (own.clone(), invoice));
-                if *owner != own {
-                    shared.insert((mode, charge), (owner.clone(), own.clone(), invoice));
-                }
-            }
-        }
-        if let Some(((_, charge), (owner, own, invoice))) =
-            shared.last_key_value().filter(|_| shared.len() >= SHARED_CHARGES_MIN)
-        {
-            return Err(invoice.violation(
-                format!("charge {charge} in one invoice"),
-                format!("in {owner} and {own}, and {} more charges in two invoices", shared.len() - 1),
-            ));
         }
     }
     Ok(())

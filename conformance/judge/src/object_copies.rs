@@ -8,13 +8,14 @@ use std::sync::Arc;
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
+use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{parse_utc, requested_own_event, single_event, text_at};
-use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Recording, Side};
+use conformance_model::recording::{Caller, Exchange, List, ObjectKind, Purpose, Recording, Side};
 
 use crate::cached_responses::cached_exchanges;
 use crate::diff::LISTED_KINDS;
-use crate::evidence::{PageView, readable_pages, recorded_at};
+use crate::evidence::{PageView, first_long_page_reads, joined_rows, readable_pages, recorded_at};
 use crate::parsed_deliveries::{ReceivedDeliveries, received_deliveries};
 
 /// The time from the first copy that shows a change to the first read that must show it.
@@ -61,8 +62,9 @@ pub(crate) struct CopiedEvent<'a> {
     pub(crate) kind: &'a str,
     /// The time of the event; for a delivery, that of its body.
     pub(crate) recorded_at: OffsetDateTime,
-    /// `true` if later events of the object were seen, too: by deliveries, or on this unfiltered page and those before it.
-    pub(crate) is_followed: bool,
+    /// The time of the last list of events that has the event and all later ones. For a delivery, the time of the last read of
+    /// the first page, if the endpoint receives all types of charges.
+    later_events_read_at: Option<Duration>,
 }
 
 /// The mode, the member and the code of an object.
@@ -75,6 +77,12 @@ impl<'a> ObjectCopy<'a> {
 
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         text_at(self.object, &[name])
+    }
+
+    /// Returns `true` if the copy is an event of a list that was read from its first page without a gap.
+    pub(crate) fn is_in_complete_list(&self) -> bool {
+        self.source == CopySource::Event
+            && self.event.is_some_and(|event| event.later_events_read_at.is_some())
     }
 
     /// Returns the type of the event; an empty text if the source is no event.
@@ -136,6 +144,7 @@ impl<'a> CopySources<'a> {
     /// Returns all copies, those with exchanges first.
     pub(crate) fn copies(&self) -> Vec<ObjectCopy<'_>> {
         let mut copies = Vec::new();
+        let lists = self.event_lists();
         for view in &self.views {
             let timing = Timing::of(view.exchange);
             match LISTED_KINDS.into_iter().find(|(list, _)| *list == view.request.list) {
@@ -145,9 +154,8 @@ impl<'a> CopySources<'a> {
                     }
                 }
                 None => {
-                    let is_followed = view.has_only_page_and_size();
                     for row in view.rows() {
-                        push_event(&mut copies, view.mode, (row, is_followed), timing);
+                        push_event(&mut copies, view.mode, (row, &lists), timing);
                     }
                 }
             }
@@ -160,15 +168,34 @@ impl<'a> CopySources<'a> {
             }
         }
         for (exchange, mode, event) in &self.events {
-            push_event(&mut copies, *mode, (event, false), Timing::of(exchange));
+            push_event(&mut copies, *mode, (event, &lists), Timing::of(exchange));
         }
-        self.push_deliveries(&mut copies);
+        self.push_deliveries(&mut copies, &lists);
         copies
     }
 
+    /// Returns the reads of the lists of events from their first page.
+    fn event_lists(&self) -> EventLists<'_> {
+        let mut lists = EventLists::default();
+        for mode in Mode::BOTH {
+            for first in first_long_page_reads(&self.views, List::Events, mode) {
+                let read_at = run_time(first.exchange.sent);
+                let last = lists.first_page_read_at.entry(mode).or_insert(read_at);
+                *last = (*last).max(read_at);
+                let rows = joined_rows(&self.views, first);
+                for id in rows.iter().filter_map(|joined| text_at(joined.row, &["id"])) {
+                    let last = lists.read_at_by_id.entry((mode, id)).or_insert(read_at);
+                    *last = (*last).max(read_at);
+                }
+            }
+        }
+        lists
+    }
+
     /// Adds the deliveries of events, if the start of the receiver is known.
-    fn push_deliveries<'s>(&'s self, copies: &mut Vec<ObjectCopy<'s>>) {
+    fn push_deliveries<'s>(&'s self, copies: &mut Vec<ObjectCopy<'s>>, lists: &EventLists<'_>) {
         let Some((received, start)) = self.received.as_ref().zip(self.receiver_start) else { return };
+        let complete_endpoints = endpoints_with_all_types(received);
         for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
             let arrived = start + run_time(parsed.delivery.arrived);
             let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
@@ -178,7 +205,11 @@ impl<'a> CopySources<'a> {
                 continue;
             };
             let data = parsed.body.as_ref().map_or(&Value::Null, |body| &body["data"]);
-            let event = CopiedEvent { id, kind, recorded_at, is_followed: true };
+            let is_complete =
+                parsed.delivery.endpoint.is_some_and(|endpoint| complete_endpoints.contains(&endpoint));
+            let last_read_at = lists.first_page_read_at.get(&mode).copied();
+            let later_events_read_at = last_read_at.filter(|_| is_complete);
+            let event = CopiedEvent { id, kind, recorded_at, later_events_read_at };
             for (_, member) in LISTED_KINDS.into_iter().filter(|(_, member)| is_event_of(kind, member)) {
                 if let Some(code) = text_at(data, &[member, "code"]) {
                     copies.push(ObjectCopy {
@@ -198,8 +229,33 @@ impl<'a> CopySources<'a> {
     }
 }
 
+/// The reads of the first pages of the lists of events, with the pages that continue them without a gap.
+#[derive(Default)]
+struct EventLists<'a> {
+    /// The time of the last read of the first page.
+    first_page_read_at: BTreeMap<Mode, Duration>,
+    /// The time of the last list that has an event.
+    read_at_by_id: BTreeMap<(Mode, &'a str), Duration>,
+}
+
+/// Returns the endpoints that subscribe to all types of charges, or receive all of them.
+fn endpoints_with_all_types(received: &ReceivedDeliveries<'_>) -> BTreeSet<usize> {
+    let mut types: BTreeMap<usize, BTreeSet<&str>> = BTreeMap::new();
+    for (number, endpoint) in received.deliveries.endpoints.iter().enumerate() {
+        types.entry(number).or_default().extend(endpoint.events.iter().flatten().map(String::as_str));
+    }
+    for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
+        if let Some((endpoint, kind)) = parsed.delivery.endpoint.zip(parsed.event_type()) {
+            types.entry(endpoint).or_default().insert(kind);
+        }
+    }
+    let charge_types = EVENT_TYPES.into_iter().filter(|kind| is_event_of(kind, "charge"));
+    types.retain(|_, types| charge_types.clone().all(|kind| types.contains(kind)));
+    types.into_keys().collect()
+}
+
 /// Returns a time of the run as a signed duration.
-fn run_time(time: std::time::Duration) -> Duration {
+pub(crate) fn run_time(time: std::time::Duration) -> Duration {
     Duration::try_from(time).unwrap_or(Duration::MAX)
 }
 
@@ -246,12 +302,13 @@ fn push_object<'s>(
 fn push_event<'s>(
     copies: &mut Vec<ObjectCopy<'s>>,
     mode: Mode,
-    (row, is_followed): (&'s Value, bool),
+    (row, lists): (&'s Value, &EventLists<'_>),
     timing: Timing,
 ) {
     let [id, kind] = ["id", "type"].map(|name| text_at(row, &[name]));
     let (Some(id), Some(kind), Some(recorded_at)) = (id, kind, recorded_at(row)) else { return };
     let Timing { sent, seen, number } = timing;
+    let later_events_read_at = lists.read_at_by_id.get(&(mode, id)).copied();
     for (_, member) in LISTED_KINDS.into_iter().filter(|(_, member)| is_event_of(kind, member)) {
         if let Some(code) = text_at(row, &[member, "code"]) {
             copies.push(ObjectCopy {
@@ -260,7 +317,7 @@ fn push_event<'s>(
                 code,
                 object: &row[member],
                 source: CopySource::Event,
-                event: Some(CopiedEvent { id, kind, recorded_at, is_followed }),
+                event: Some(CopiedEvent { id, kind, recorded_at, later_events_read_at }),
                 sent,
                 seen,
                 number: Some(number),
@@ -284,21 +341,28 @@ pub(crate) struct KnownEvent<'a> {
     pub(crate) recorded_at: OffsetDateTime,
     /// The time at which the event was seen first.
     pub(crate) seen: Duration,
-    /// `true` if later events of the object were seen, too.
-    pub(crate) is_followed: bool,
+    /// The time of the last list of events that has the event and all later ones.
+    later_events_read_at: Option<Duration>,
     /// The copy in the API, or else in the first delivery.
     pub(crate) copy: ObjectCopy<'a>,
+}
+
+impl KnownEvent<'_> {
+    /// Returns `true` if all later events of the object were read, long enough after a copy.
+    pub(crate) fn has_all_later_events(&self, copy: &ObjectCopy<'_>) -> bool {
+        self.later_events_read_at.is_some_and(|read_at| read_at - copy.seen >= UPDATE_DELAY_MAX)
+    }
 }
 
 /// Returns the known events of each object, oldest first. Events that were never read are missing.
 pub(crate) fn known_events<'a>(copies: &[ObjectCopy<'a>]) -> BTreeMap<ObjectKey<'a>, Vec<KnownEvent<'a>>> {
     let mut by_id: BTreeMap<ObjectKey<'a>, BTreeMap<&str, KnownEvent<'a>>> = BTreeMap::new();
     for copy in copies {
-        let Some(CopiedEvent { id, kind, recorded_at, is_followed }) = copy.event else { continue };
-        let new = KnownEvent { kind, recorded_at, seen: copy.seen, is_followed, copy: *copy };
+        let Some(CopiedEvent { id, kind, recorded_at, later_events_read_at }) = copy.event else { continue };
+        let new = KnownEvent { kind, recorded_at, seen: copy.seen, later_events_read_at, copy: *copy };
         let known = by_id.entry(copy.key()).or_default().entry(id).or_insert(new);
         known.seen = known.seen.min(copy.seen);
-        known.is_followed |= is_followed;
+        known.later_events_read_at = known.later_events_read_at.max(later_events_read_at);
     }
     let sorted = |events: BTreeMap<&str, KnownEvent<'a>>| {
         let mut events: Vec<_> = events.into_values().collect();

@@ -3,7 +3,7 @@
 //!
 //! Each rule needs several charges with the same fault in one source. Amounts must be those that the target sent.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -12,10 +12,12 @@ use conformance_model::reading::text_at;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
+use crate::charge_versions::versions_by_charge;
 use crate::diff::{FAULTY_OBJECTS_MIN, are_most, is_nonzero};
 use crate::object_copies::{CopySource, CopySources, KnownEvent, ObjectCopy, ObjectKey, known_events};
 use crate::object_history::CHARGE_END_TYPES;
 use crate::parsed_deliveries::member_text;
+use crate::subjects::{Subject, subjects};
 use crate::underpayments::parse_scaled;
 
 /// The event types of a charge without a transfer.
@@ -29,15 +31,39 @@ type EventsByObject<'a> = BTreeMap<ObjectKey<'a>, Vec<KnownEvent<'a>>>;
 /// A copy of a charge with its known events.
 type CopyWithEvents<'s, 'a> = (&'s ObjectCopy<'a>, &'s [KnownEvent<'a>]);
 
-/// A rule: returns whether a copy has a fault; `None` if it is not compared. The text is the expected value.
-type AmountRule = (fn(CopyWithEvents<'_, '_>) -> Option<bool>, &'static str, &'static str);
+/// A rule about a field of charges.
+struct AmountRule {
+    /// Returns `true` if a copy has a fault; `None` if it is not compared.
+    is_faulty: fn(CopyWithEvents<'_, '_>) -> Option<bool>,
+    /// Returns the expected value for the charge with a code.
+    expected: fn(&str) -> String,
+    /// The field that a violation shows.
+    field: &'static str,
+}
 
-/// The rules, each with the expected value and the field that is shown.
 const RULES: [AmountRule; 3] = [
-    (is_received_without_transfer, "nothing received without a transfer", "received_amount"),
-    (is_received_in_fiat, "the amount in the coin", "received_amount"),
-    (is_asset_amount_zero, "an amount in the coin that is not zero", "asset_amount"),
+    AmountRule {
+        is_faulty: is_received_without_transfer,
+        expected: |code| format!("received_amount 0 of charge {code}, which has no transfer"),
+        field: "received_amount",
+    },
+    AmountRule {
+        is_faulty: is_received_in_fiat,
+        expected: |code| format!("the amount in the coin of charge {code}"),
+        field: "received_amount",
+    },
+    AmountRule {
+        is_faulty: is_asset_amount_zero,
+        expected: |code| format!("an amount in the coin of charge {code} that is not zero"),
+        field: "asset_amount",
+    },
 ];
+/// The rule that an underpaid charge is not shown as paid.
+const UNDERPAID_STATUS: AmountRule = AmountRule {
+    is_faulty: is_underpaid_shown_as_paid,
+    expected: |code| format!("a status other than paid for underpaid charge {code}"),
+    field: "status",
+};
 
 /// Checks the amounts of all charges.
 pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
@@ -47,10 +73,8 @@ pub(super) fn check(recording: &Recording) -> Result<(), CheckError> {
     let sources = CopySources::from_recording(recording);
     let copies = sources.copies();
     let events = known_events(&copies);
-    for (is_faulty, expected, name) in RULES {
-        check_rule(&copies, &events, is_faulty, (expected, name))?;
-    }
-    check_zero_payments(&copies, &events)
+    RULES.iter().try_for_each(|rule| check_rule(&copies, &events, rule))?;
+    check_zero_payments(recording, false)
 }
 
 /// Checks that charges which are delivered or listed as underpaid are not shown as paid, if no event reports a payment since.
@@ -58,52 +82,48 @@ pub(super) fn check_underpaid_status(recording: &Recording) -> Result<(), CheckE
     let sources = CopySources::from_recording(recording);
     let copies = sources.copies();
     let events = known_events(&copies);
-    let has_paid_status = |(copy, events): CopyWithEvents<'_, '_>| {
-        let is_underpaid = |event: &KnownEvent<'_>| {
-            WITHOUT_TRANSFER_TYPES.contains(&event.kind)
-                || ["charge.payment_detected", "charge.underpaid"].contains(&event.kind)
-        };
-        let has_all_events = is_followed_from_creation(events) && events.iter().all(is_underpaid);
-        (copy.kind() == "charge.underpaid" && has_all_events).then(|| copy.text("status") == Some("paid"))
+    check_rule(&copies, &events, &UNDERPAID_STATUS)
+}
+
+/// Returns `true` if the event of an underpayment shows the charge as paid, and all its events are known.
+fn is_underpaid_shown_as_paid((copy, events): CopyWithEvents<'_, '_>) -> Option<bool> {
+    let is_underpaid = |event: &KnownEvent<'_>| {
+        WITHOUT_TRANSFER_TYPES.contains(&event.kind)
+            || ["charge.payment_detected", "charge.underpaid"].contains(&event.kind)
     };
-    check_rule(
-        &copies,
-        &events,
-        has_paid_status,
-        ("another status than paid, because it is underpaid,", "status"),
-    )
+    let has_all_events = has_all_events((copy, events)) && events.iter().all(is_underpaid);
+    (copy.kind() == "charge.underpaid" && has_all_events).then(|| copy.text("status") == Some("paid"))
 }
 
 /// Checks for each source that most charges do not have a fault.
-fn check_rule<'a>(
-    copies: &[ObjectCopy<'a>],
-    events: &EventsByObject<'a>,
-    is_faulty: impl Fn(CopyWithEvents<'_, 'a>) -> Option<bool>,
-    (expected, name): (&str, &str),
+fn check_rule(
+    copies: &[ObjectCopy<'_>],
+    events: &EventsByObject<'_>,
+    rule: &AmountRule,
 ) -> Result<(), CheckError> {
     let mut compared: BTreeMap<CopySource, BTreeMap<ObjectKey<'_>, (bool, &ObjectCopy<'_>)>> =
         BTreeMap::new();
     for copy in copies.iter().filter(|copy| copy.member == "charge") {
         let Some(events) = events.get(&copy.key()) else { continue };
-        if let Some(has_fault) = is_faulty((copy, events)) {
+        if let Some(has_fault) = (rule.is_faulty)((copy, events)) {
             compared.entry(copy.source).or_default().insert(copy.key(), (has_fault, copy));
         }
     }
     for of_source in compared.into_values() {
         let faulty: Vec<_> = of_source.values().filter(|(has_fault, _)| *has_fault).collect();
         if let Some((_, copy)) = faulty.last().filter(|_| are_most(faulty.len(), of_source.len())) {
-            return Err(violation(copy, expected, name, faulty.len()));
+            return Err(violation(copy, rule, faulty.len()));
         }
     }
     Ok(())
 }
 
-fn violation(copy: &ObjectCopy<'_>, expected: &str, name: &str, count: usize) -> CheckError {
-    let actual = member_text(copy.object, name);
+fn violation(copy: &ObjectCopy<'_>, rule: &AmountRule, count: usize) -> CheckError {
+    let actual = member_text(copy.object, rule.field);
     let kind = if copy.number.is_none() { format!(" (delivery of {})", copy.kind()) } else { String::new() };
     CheckError::violation(
         copy.number,
-        format!("{expected} of charge {}", copy.code),
+        (rule.expected)(copy.code),
         format!("{actual}, and so for {} more charges{kind}", count - 1),
     )
 }
@@ -113,29 +133,32 @@ fn amount(object: &Value, name: &str) -> Option<u128> {
     parse_scaled(text_at(object, &[name])?)
 }
 
-/// Returns `true` if all events of a charge are known, as far as they had been recorded.
-fn is_followed_from_creation(events: &[KnownEvent<'_>]) -> bool {
-    events.first().is_some_and(|event| event.kind == "charge.created" && event.is_followed)
+/// Returns `true` if all events of a charge that a copy may show are known.
+fn has_all_events((copy, events): CopyWithEvents<'_, '_>) -> bool {
+    events.first().is_some_and(|event| event.kind == "charge.created" && event.has_all_later_events(copy))
 }
 
-/// Compares the received amount of a charge that ended without an event of a transfer.
+/// Compares the received amount of a charge that ended without an event of a transfer. Null counts as zero.
 fn is_received_without_transfer((copy, events): CopyWithEvents<'_, '_>) -> Option<bool> {
     let has_transfer = events.iter().any(|event| !WITHOUT_TRANSFER_TYPES.contains(&event.kind));
-    let is_created = is_followed_from_creation(events);
     let has_ended = events.last().is_some_and(|event| CHARGE_END_TYPES.contains(&event.kind));
-    if has_transfer || !is_created || !has_ended {
+    if has_transfer || !has_ended || !has_all_events((copy, events)) {
         return None;
     }
-    Some(amount(copy.object, "received_amount")? > 0)
+    match copy.object.get("received_amount") {
+        None | Some(Value::Null) => Some(false),
+        Some(_) => Some(amount(copy.object, "received_amount")? > 0),
+    }
 }
 
-/// Compares the received amount of a paid charge with its amount in the fiat currency, if that differs from the amount due.
+/// Compares the received amount of a paid charge with its amount in the fiat currency, if that differs by more than 10 % from
+/// the amount due: a customer may pay a little more in a stablecoin.
 fn is_received_in_fiat((copy, events): CopyWithEvents<'_, '_>) -> Option<bool> {
     let is_paid = events.iter().any(|event| CONFIRMED_TYPES.contains(&event.kind));
     let [received, due, fiat] =
         ["received_amount", "asset_amount", "fiat_amount"].map(|name| amount(copy.object, name));
     let (received, due, fiat) = (received?, due?, fiat?);
-    (is_paid && due != fiat && received > 0).then_some(received == fiat)
+    (is_paid && due.abs_diff(fiat) > fiat / 10 && received > 0).then_some(received == fiat)
 }
 
 /// Returns `true` if the amount due is zero, but not the amount in the fiat currency.
@@ -144,38 +167,42 @@ fn is_asset_amount_zero((copy, _): CopyWithEvents<'_, '_>) -> Option<bool> {
     (fiat > 0).then_some(due == 0)
 }
 
-/// A group of payments whose received amounts may have the same fault.
-type PaymentGroup<'a> = (CopySource, &'a str, Option<Mode>, Option<&'a str>);
+/// An event type, a mode and a coin, whose payments may have the same fault. `None`: all modes, or all coins.
+type PaymentGroup<'a> = (&'a str, Option<Mode>, Option<&'a str>);
 
-/// Checks that no group of confirmed payments has only received amounts of zero: those of a source and an event type, in one mode
-/// or with one coin. The owner may settle a charge manually, so only charges with a detected transfer count, and none that were
-/// refunded.
-fn check_zero_payments(copies: &[ObjectCopy<'_>], events: &EventsByObject<'_>) -> Result<(), CheckError> {
-    let mut groups: BTreeMap<PaymentGroup<'_>, BTreeMap<ObjectKey<'_>, (&str, &ObjectCopy<'_>)>> =
-        BTreeMap::new();
-    for copy in copies.iter().filter(|copy| CONFIRMED_TYPES.contains(&copy.kind())) {
-        let Some(known) = events.get(&copy.key()) else { continue };
-        let has = |kind: &str| known.iter().any(|event| event.kind == kind);
-        let Some(amount) = copy.text("received_amount") else { continue };
+/// A confirmed payment of each charge of a group, with its received amount.
+type PaymentsByCharge<'a> = BTreeMap<(Mode, &'a str), (&'a str, &'a Subject)>;
+
+/// Checks that no group of confirmed payments in events, or in deliveries, has only received amounts of zero: those of an event
+/// type, in one mode, with one coin, or all. The owner may settle a charge manually, so only charges with a detected transfer
+/// count, and none that were refunded. Redaction hides zero.
+pub(super) fn check_zero_payments(recording: &Recording, is_delivered: bool) -> Result<(), CheckError> {
+    if !recording.exact_amounts {
+        return Ok(());
+    }
+    let found = subjects(recording, "charge")?;
+    let mut groups: BTreeMap<PaymentGroup<'_>, PaymentsByCharge<'_>> = BTreeMap::new();
+    for ((mode, code), versions) in versions_by_charge(&found) {
+        let has = |kind: &str| versions.iter().any(|version| version.kind == kind);
         if !has("charge.payment_detected") || has("charge.refunded") {
             continue;
         }
-        for (mode, asset) in [(Some(copy.mode), None), (None, copy.text("asset"))] {
-            let group = groups.entry((copy.source, copy.kind(), mode, asset)).or_default();
-            group.insert(copy.key(), (amount, copy));
+        let payments = versions.iter().filter(|version| CONFIRMED_TYPES.contains(&&*version.kind));
+        for payment in payments.filter(|version| version.is_delivered == is_delivered) {
+            let [amount, asset] = ["received_amount", "asset"].map(|name| text_at(&payment.object, &[name]));
+            let Some(amount) = amount else { continue };
+            for (mode_of_group, asset) in [(None, None), (Some(mode), None), (None, asset)] {
+                let group = groups.entry((&payment.kind, mode_of_group, asset)).or_default();
+                group.insert((mode, code), (amount, payment));
+            }
         }
     }
-    for group in groups.into_values() {
-        let codes: BTreeSet<_> = group.keys().collect();
+    for group in groups.into_values().filter(|group| group.len() >= FAULTY_OBJECTS_MIN) {
         let are_zero = group.values().all(|(amount, _)| !is_nonzero(amount));
-        if let Some((_, copy)) =
-            group.values().last().filter(|_| are_zero && codes.len() >= FAULTY_OBJECTS_MIN)
-        {
-            return Err(violation(
-                copy,
-                "the amount of the confirmed payment",
-                "received_amount",
-                codes.len(),
+        if let Some(((_, code), (amount, payment))) = group.last_key_value().filter(|_| are_zero) {
+            return Err(payment.violation(
+                format!("the amount of the confirmed payment as received_amount of charge {code}"),
+                format!("{amount}, as in all {} payments", group.len()),
             ));
         }
     }

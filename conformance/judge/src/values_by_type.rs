@@ -32,9 +32,11 @@ const FIELDS: [(&str, &[&str]); 2] = [
             "asset_amount",
         ],
     ),
-    ("invoice", &["number", "amount", "currency", "customer", "hosted_url", "charges"]),
+    ("invoice", &["number", "amount", "currency", "customer", "hosted_url"]),
 ];
-/// The event types after which an invoice may lack its page and its charges; other rules judge those of a paid invoice.
+/// The fields of the locked rate, of which only empty values are a fault here.
+const RATE_FIELDS: [&str; 3] = ["fiat_amount", "fiat_currency", "asset_amount"];
+/// The event types after which an invoice may lack its page; other rules judge those of a paid invoice.
 const WITHDRAWN_TYPES: [&str; 2] = ["invoice.voided", "invoice.paid"];
 
 /// A source whose versions of an object are comparable: the deliveries, or the page with this exchange number.
@@ -83,7 +85,7 @@ fn check_field<'s>(
             let of_type = by_type.entry((&version.kind, source.is_some())).or_default();
             of_type.compared.insert((*mode, code));
             let is_faulty = is_empty(version.object.get(name))
-                || differs_from_both(name, reference, version, &versions[index + 1..]);
+                || is_temporarily_different(name, reference, version, &versions[index + 1..]);
             if is_faulty {
                 of_type.faulty.insert((*mode, code), (version, reference));
             }
@@ -108,7 +110,7 @@ fn check_field<'s>(
 /// credited at another rate.
 fn may_differ(name: &str, kind: &str) -> bool {
     match name {
-        "hosted_url" | "charges" => WITHDRAWN_TYPES.contains(&kind),
+        "hosted_url" => WITHDRAWN_TYPES.contains(&kind),
         "asset_amount" => kind == "charge.late_payment",
         _ => false,
     }
@@ -130,8 +132,9 @@ fn is_empty(value: Option<&Value>) -> bool {
     }
 }
 
-/// Returns `true` if a version contradicts the reference, and a later version of another type equals the reference again.
-fn differs_from_both(name: &str, reference: &Subject, version: &Subject, later: &[&Subject]) -> bool {
+/// Returns `true` if a version contradicts the reference, and a later version of another type equals the reference again. Another
+/// rule compares the fields of the locked rate.
+fn is_temporarily_different(name: &str, reference: &Subject, version: &Subject, later: &[&Subject]) -> bool {
     let contradicts = |other: &Subject| match (reference.object.get(name), other.object.get(name)) {
         (Some(Value::Object(first)), Some(Value::Object(second))) => first != second,
         (Some(first), Some(second)) => contradict_as_written(name, first, second),
@@ -139,5 +142,5 @@ fn differs_from_both(name: &str, reference: &Subject, version: &Subject, later: 
     };
     let equals =
         |other: &&Subject| other.kind != version.kind && other.object.get(name) == reference.object.get(name);
-    name != "charges" && contradicts(version) && later.iter().any(equals)
+    !RATE_FIELDS.contains(&name) && contradicts(version) && later.iter().any(equals)
 }
