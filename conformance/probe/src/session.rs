@@ -29,7 +29,7 @@ const RECORDED_BYTES_MAX: usize = 48 * 1024 * 1024;
 /// The most retries in a run.
 pub(crate) const RETRIES_MAX: u32 = 4;
 /// The most requests of a run with the two keys, without bursts, single objects and retries.
-const KEYED_MAX: u32 = 105;
+const KEYED_MAX: u32 = 110;
 /// The most requests of a run with the two keys and `--thorough`.
 const KEYED_MAX_THOROUGH: u32 = 119;
 

@@ -219,7 +219,7 @@ fn the_budget_is_reported_before_the_first_request() {
     let server = FakeServer::default();
     let mut clock = server.clock.clone();
     block_on(async { check_plan(plan(&http_server::serve(server).await), &mut clock, &mut progress).await });
-    let expected = "at most 224 requests: 175 with the two keys, 45 with other keys or none, 4 repeats; \
+    let expected = "at most 229 requests: 180 with the two keys, 45 with other keys or none, 4 repeats; \
                     2 of them create records\n\
                     in addition, bursts of about 140 requests with the test key (at most 915)\n\
                     waits up to 65 s (247 s if the key was in use, or its limit requires more than a minute)";
