@@ -152,11 +152,11 @@ fn objects_with_newest<'a>(
 
 /// Returns the earliest possible time of the service's clock at the start of the run.
 fn service_start(recording: &Recording, copies: &[ObjectCopy<'_>]) -> Option<OffsetDateTime> {
-    let events = copies.iter().filter_map(|copy| Some(copy.event?.recorded_at - copy.seen));
+    let events = copies.iter().filter_map(|copy| copy.event?.recorded_at.checked_sub(copy.seen));
     let dates = recording
         .exchanges
         .iter()
-        .filter_map(|exchange| Some(response_date(exchange)? - run_time(exchange.ended)));
+        .filter_map(|exchange| response_date(exchange)?.checked_sub(run_time(exchange.ended)));
     events.chain(dates).max()
 }
 
@@ -171,7 +171,7 @@ fn creation_status<'a>(
     let created = format!("{member}.created");
     let known = known_events(copies);
     let is_new = |copy: &&ObjectCopy<'_>| {
-        let (arrived_at, events) = (service_start + copy.seen, &known[&copy.key()]);
+        let (arrived_at, events) = (service_start.saturating_add(copy.seen), &known[&copy.key()]);
         let created_at = events.iter().find(|event| event.kind == created).map(|event| event.recorded_at);
         let next_at = events.iter().find(|event| event.kind != created).map(|event| event.recorded_at);
         created_at.is_some_and(|created_at| arrived_at - created_at <= NEW_OBJECT_AGE_MAX)

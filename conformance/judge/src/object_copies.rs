@@ -197,7 +197,7 @@ impl<'a> CopySources<'a> {
         let Some((received, start)) = self.received.as_ref().zip(self.receiver_start) else { return };
         let complete_endpoints = endpoints_with_all_types(received);
         for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
-            let arrived = start + run_time(parsed.delivery.arrived);
+            let arrived = start.saturating_add(run_time(parsed.delivery.arrived));
             let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
             let (Some(mode), Some(id), Some(kind), Some(recorded_at)) =
                 (parsed.mode(), parsed.text(&["event_id"]), parsed.event_type(), created_at)

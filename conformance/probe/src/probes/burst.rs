@@ -40,7 +40,8 @@ const WAIT_CHECK_SECONDS: [u64; 3] = [20, 35, 50];
 const AFTER_REFUSAL_MAX: u32 =
     2 + STILL_REFUSED_MAX + 2 + WAIT_CHECK_SECONDS.len() as u32 + 1 + 4 + AFTER_WAIT_MAX;
 /// The requests with the live key in the budget of a burst: six concurrent ones, a filtered page of each list, and one
-/// because the test key got refusals other than 429. If that happens again, the further ones use what is left of the budget of all bursts.
+/// because the test key got refusals other than 429. If that happens again, the further ones use what is left of the
+/// budget of all bursts.
 const LIVE_REQUESTS: u32 = 10;
 /// The number of consecutive refusals other than 429, or missing responses, that end the burst if the live key is
 /// served meanwhile.
