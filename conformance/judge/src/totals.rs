@@ -125,10 +125,12 @@ pub(crate) fn check_between_reads(
     for ((list, ..), reads) in &lists {
         for (view, total) in reads {
             let mut before = reads.iter().filter(|(other, _)| {
-                other.number() < view.number() && other.exchange.ended + LIST_DELAY <= view.exchange.sent
+                other.number() < view.number()
+                    && other.exchange.ended.saturating_add(LIST_DELAY) <= view.exchange.sent
             });
             let mut after = reads.iter().filter(|(other, _)| {
-                other.number() > view.number() && other.exchange.sent >= view.exchange.ended + LIST_DELAY
+                other.number() > view.number()
+                    && other.exchange.sent >= view.exchange.ended.saturating_add(LIST_DELAY)
             });
             let (Some((_, before)), Some((_, after))) = (before.next_back(), after.next()) else { continue };
             let continues_older_page = is_later_page(&view.request)
@@ -173,7 +175,8 @@ fn check_excluded_records(
         let excluded = excluded.len() as u64;
         // Replicas may lag, so the largest total of the next minute counts.
         let is_in_time = |other: &&PageView<'_>| {
-            other.has_only_page_and_size() && other.exchange.sent <= view.exchange.ended + LIST_DELAY
+            other.has_only_page_and_size()
+                && other.exchange.sent <= view.exchange.ended.saturating_add(LIST_DELAY)
         };
         let unfiltered = || of_list().filter(is_in_time);
         let is_later = |other: &PageView<'_>| {

@@ -169,7 +169,8 @@ fn serves_again_at_once(recording: &Recording) -> bool {
     const SERVED_MIN: usize = 12;
     const SHORT_TIME: Duration = Duration::from_secs(2);
     let Some((refused, after_refusal)) = requests_after_refusal(recording) else { return false };
-    let soon = after_refusal.iter().filter(|exchange| exchange.ended <= refused.ended + SHORT_TIME);
+    let soon =
+        after_refusal.iter().filter(|exchange| exchange.ended <= refused.ended.saturating_add(SHORT_TIME));
     let is_served = |exchange: &&&Exchange| exchange.status() == Some(200) && !is_cached(exchange);
     soon.clone().all(|exchange| exchange.status() != Some(429))
         && soon.filter(is_served).count() >= SERVED_MIN

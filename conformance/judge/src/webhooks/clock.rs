@@ -200,7 +200,7 @@ pub(super) fn check_events_after_creation(delivered_events: &[DeliveredEvent<'_>
             continue;
         };
         let has_fractions = recorded_at.nanosecond() > 0 && created_at.nanosecond() > 0;
-        let is_later = parsed.delivery.arrived >= *created_arrived + CREATION_SPAN_MIN;
+        let is_later = parsed.delivery.arrived >= created_arrived.saturating_add(CREATION_SPAN_MIN);
         if !is_later || !has_fractions || kind.ends_with(".created") {
             continue;
         }
