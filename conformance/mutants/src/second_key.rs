@@ -87,7 +87,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .for_requests(is_foreign_object),
     list_fault("links omit the charge filter", &["paging.links_keep_filters"], |_, response| {
         crate::links::drop_link_parameter(response, "charge")
-    }),
+    })
+    .may_fail(&["filters.total"]),
     list_fault(
         "links of a list filtered by payment link omit per_page",
         &["paging.links_keep_size"],

@@ -153,6 +153,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may_fail(&[
+        "auth.other_prefix",
         "answers.head",
         "auth.appended",
         "auth.every_path",
