@@ -43,12 +43,12 @@ const WITHDRAWN_TYPES: [&str; 2] = ["invoice.voided", "invoice.paid"];
 type SourceId = Option<u32>;
 
 /// The versions of one object in one source, oldest first.
-type Versions<'s> = Vec<&'s Subject>;
+type FieldVersions<'s> = Vec<&'s Subject>;
 
 /// Checks the fields of charges or of invoices.
 pub(super) fn check(recording: &Recording, member: &str) -> Result<(), CheckError> {
     let found = subjects(recording, member)?;
-    let mut objects: BTreeMap<(Mode, &str, SourceId), Versions<'_>> = BTreeMap::new();
+    let mut objects: BTreeMap<(Mode, &str, SourceId), FieldVersions<'_>> = BTreeMap::new();
     for subject in &found {
         if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
             objects.entry((mode, code, subject.exchange)).or_default().push(subject);
@@ -70,7 +70,7 @@ struct FaultsOfType<'s> {
 
 /// Checks one field, for each event type and separately in deliveries and on pages.
 fn check_field<'s>(
-    objects: &BTreeMap<(Mode, &'s str, SourceId), Versions<'s>>,
+    objects: &BTreeMap<(Mode, &'s str, SourceId), FieldVersions<'s>>,
     member: &str,
     name: &str,
 ) -> Result<(), CheckError> {

@@ -166,9 +166,9 @@ const PRECEDING_TYPES: [(&str, &[&str]); 4] = [
 ];
 
 /// The mode, the member of the data (`charge` or `invoice`) and the code of an object.
-type ObjectKey<'a> = (Option<Mode>, &'a str, &'a str);
+type CreatedObject<'a> = (Option<Mode>, &'a str, &'a str);
 
-fn object_key<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<ObjectKey<'a>> {
+fn object_key<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<CreatedObject<'a>> {
     let (member, _) = parsed.event_type()?.split_once('.')?;
     Some((parsed.mode(), member, parsed.text(&["data", member, "code"])?))
 }
@@ -178,7 +178,7 @@ fn object_key<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<ObjectKey<'a>> {
 /// that it was later. Times in whole seconds are left out.
 pub(super) fn check_events_after_creation(delivered_events: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
     // The time of arrival and of the event, by the type of the event.
-    let mut objects: BTreeMap<ObjectKey<'_>, BTreeMap<&str, (std::time::Duration, OffsetDateTime)>> =
+    let mut objects: BTreeMap<CreatedObject<'_>, BTreeMap<&str, (std::time::Duration, OffsetDateTime)>> =
         BTreeMap::new();
     for (parsed, event) in delivered_events {
         if let (Some(key), Some(kind), Some(recorded_at)) =
