@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
 
+use conformance_model::catalogue::FINAL_EVENT_TYPES;
 use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
 use crate::charge_versions::{SINGLE_OBJECTS_MIN, is_paid_once};
-use crate::diff::{FAULTY_OBJECTS_MIN, are_most, have_other_case, is_nonzero, is_other_time};
+use crate::diff::{are_most, have_other_case, is_nonzero, is_other_time};
 use crate::evidence::response_date;
-use crate::final_statuses::FINAL_TYPES;
 use crate::object_copies::{
     CopySource, CopySources, KnownEvent, ObjectCopy, ObjectKey, UPDATE_DELAY_MAX, known_events, run_time,
 };
@@ -24,13 +24,13 @@ use crate::parsed_deliveries::member_text;
 /// The maximum time from the creation of an object to the delivery that shows the status of new objects.
 const NEW_OBJECT_AGE_MAX: Duration = Duration::seconds(5);
 
-/// An object whose newest known event is one of [`FINAL_TYPES`], and a later read of the object.
-struct EndedObject<'a> {
+/// The last read of an object in a source, long after its newest known event was seen.
+struct LateRead<'a> {
     copy: ObjectCopy<'a>,
-    end: KnownEvent<'a>,
+    newest: KnownEvent<'a>,
     /// All known events, oldest first.
-    events: Vec<KnownEvent<'a>>,
-    /// The copies whose response was complete before the final event was seen.
+    events: &'a [KnownEvent<'a>],
+    /// The copies whose response was complete before the newest event was seen.
     earlier: Vec<ObjectCopy<'a>>,
 }
 
@@ -50,13 +50,13 @@ fn check_kind(
     member: &str,
     source: CopySource,
 ) -> Result<(), CheckError> {
-    let ended = ended_objects(copies, member, source);
-    let creation_status = creation_status(copies, member, service_start(recording, copies));
-    check_each(&ended, source, |object| Some(outdated_status(object, creation_status)))?;
-    check_each(&ended, source, wrong_payment_time)?;
+    let events = known_events(copies);
+    let reads = late_reads(copies, &events, member, source);
+    let creation_status = creation_status(copies, &events, member, service_start(recording, copies));
+    check_each(&reads, source, |read| has_ended(read).then(|| outdated_status(read, creation_status)))?;
+    check_each(&reads, source, wrong_payment_time)?;
     if recording.exact_amounts && member == "charge" && source != CopySource::InInvoice {
-        let received = received_objects(copies, source);
-        check_each(&received, source, missing_amount)?;
+        check_each(&reads, source, missing_amount)?;
     }
     Ok(())
 }
@@ -64,13 +64,13 @@ fn check_kind(
 /// Checks for each event type that most objects have no difference, or that few single objects have one. `difference` returns
 /// `None` for objects that cannot be compared.
 fn check_each(
-    objects: &[EndedObject<'_>],
+    objects: &[LateRead<'_>],
     source: CopySource,
-    difference: impl Fn(&EndedObject<'_>) -> Option<StateDifference>,
+    difference: impl Fn(&LateRead<'_>) -> Option<StateDifference>,
 ) -> Result<(), CheckError> {
-    let mut by_type: BTreeMap<&str, Vec<(&EndedObject<'_>, StateDifference)>> = BTreeMap::new();
+    let mut by_type: BTreeMap<&str, Vec<(&LateRead<'_>, StateDifference)>> = BTreeMap::new();
     for object in objects {
-        let group = if source == CopySource::Single { "" } else { object.end.kind };
+        let group = if source == CopySource::Single { "" } else { object.newest.kind };
         if let Some(result) = difference(object) {
             by_type.entry(group).or_default().push((object, result));
         }
@@ -86,7 +86,7 @@ fn check_each(
         if let Some((object, (expected, actual))) = wrong.last().filter(|_| are_enough) {
             return Err(CheckError::violation(
                 object.copy.number,
-                format!("{expected}, {} s after its {}", object.age(), object.end.kind),
+                format!("{expected}, {} s after its {}", object.age(), object.newest.kind),
                 format!("{actual}, and so for {} more", wrong.len() - 1),
             ));
         }
@@ -94,60 +94,53 @@ fn check_each(
     Ok(())
 }
 
-impl EndedObject<'_> {
+impl LateRead<'_> {
     /// Returns the kind and the code of the object.
     fn name(&self) -> String {
         format!("{} {}", self.copy.member, self.copy.code)
     }
 
-    /// Returns the seconds from the first copy of the final event to the read.
+    /// Returns the seconds from the first copy of the newest event to the read.
     fn age(&self) -> i64 {
-        (self.copy.sent - self.end.seen).whole_seconds()
+        (self.copy.sent - self.newest.seen).whole_seconds()
     }
 }
 
-/// Returns the last read of each object of a kind in a source, for objects that ended long before.
-fn ended_objects<'a>(copies: &[ObjectCopy<'a>], member: &str, source: CopySource) -> Vec<EndedObject<'a>> {
-    let is_end = |event: &KnownEvent<'_>| FINAL_TYPES.contains(&event.kind);
-    objects_with_newest(copies, source, |key, newest| key.1 == member && is_end(newest))
-}
-
-/// Returns the charges in a source whose newest known event was seen long before.
-fn received_objects<'a>(copies: &[ObjectCopy<'a>], source: CopySource) -> Vec<EndedObject<'a>> {
-    objects_with_newest(copies, source, |key, _| key.1 == "charge")
-}
-
-/// Returns the last read of each object in a source that is more than [`UPDATE_DELAY_MAX`] later than the first copy of its
-/// newest event, if `is_compared` returns `true` for this event.
-fn objects_with_newest<'a>(
+/// Returns the last read of each object of a kind in a source, if it is more than [`UPDATE_DELAY_MAX`] later than the first copy
+/// of the newest event.
+fn late_reads<'s, 'a: 's>(
     copies: &[ObjectCopy<'a>],
+    events: &'s BTreeMap<ObjectKey<'a>, Vec<KnownEvent<'a>>>,
+    member: &str,
     source: CopySource,
-    is_compared: impl Fn(&ObjectKey<'_>, &KnownEvent<'_>) -> bool,
-) -> Vec<EndedObject<'a>> {
-    let events = known_events(copies);
+) -> Vec<LateRead<'s>> {
     let mut last: BTreeMap<ObjectKey<'_>, ObjectCopy<'_>> = BTreeMap::new();
-    for copy in copies.iter().filter(|copy| copy.source == source) {
-        let known = last.entry(copy.key()).or_insert(*copy);
-        if copy.sent >= known.sent {
-            *known = *copy;
-        }
-    }
     let mut by_object: BTreeMap<ObjectKey<'_>, Vec<ObjectCopy<'_>>> = BTreeMap::new();
-    for copy in copies {
+    for copy in copies.iter().filter(|copy| copy.member == member) {
         by_object.entry(copy.key()).or_default().push(*copy);
+        if copy.source == source {
+            let known = last.entry(copy.key()).or_insert(*copy);
+            if copy.sent >= known.sent {
+                *known = *copy;
+            }
+        }
     }
     let mut found = Vec::new();
     for (key, copy) in last {
         let Some(events) = events.get(&key) else { continue };
-        let Some(end) = events.last().filter(|newest| is_compared(&key, newest)) else { continue };
-        if copy.sent - end.seen < UPDATE_DELAY_MAX {
+        let Some(newest) = events.last().filter(|newest| copy.sent - newest.seen >= UPDATE_DELAY_MAX) else {
             continue;
-        }
-        let is_earlier = |other: &&ObjectCopy<'_>| other.seen < end.seen;
+        };
+        let is_earlier = |other: &&ObjectCopy<'_>| other.seen < newest.seen;
         let earlier = by_object[&key].iter().filter(is_earlier).copied().collect();
-        found.push(EndedObject { copy, end: *end, events: events.clone(), earlier });
+        found.push(LateRead { copy, newest: *newest, events, earlier });
     }
     found
+}
+
+/// Returns `true` if the newest event of an object is a final one.
+fn has_ended(read: &LateRead<'_>) -> bool {
+    FINAL_EVENT_TYPES.contains(&read.newest.kind)
 }
 
 /// Returns the earliest possible time of the service's clock at the start of the run.
@@ -164,12 +157,12 @@ fn service_start(recording: &Recording, copies: &[ObjectCopy<'_>]) -> Option<Off
 /// sender that is behind may show a later status. `None` if there are few such deliveries, or if the status is `paid`.
 fn creation_status<'a>(
     copies: &[ObjectCopy<'a>],
+    known: &BTreeMap<ObjectKey<'a>, Vec<KnownEvent<'a>>>,
     member: &str,
     service_start: Option<OffsetDateTime>,
 ) -> Option<&'a str> {
     let service_start = service_start?;
     let created = format!("{member}.created");
-    let known = known_events(copies);
     let is_new = |copy: &&ObjectCopy<'_>| {
         let (arrived_at, events) = (service_start.saturating_add(copy.seen), &known[&copy.key()]);
         let created_at = events.iter().find(|event| event.kind == created).map(|event| event.recorded_at);
@@ -189,9 +182,9 @@ fn creation_status<'a>(
 }
 
 /// Compares the status of an object. A wrong one is that of new objects, or one that the object had before its final event.
-fn outdated_status(object: &EndedObject<'_>, creation_status: Option<&str>) -> StateDifference {
+fn outdated_status(object: &LateRead<'_>, creation_status: Option<&str>) -> StateDifference {
     let status = object.copy.text("status")?;
-    let end_status = object.end.copy.object.get("status")?;
+    let end_status = object.newest.copy.object.get("status")?;
     let had_before = |copy: &ObjectCopy<'_>| copy.text("status") == Some(status);
     let is_final = status.eq_ignore_ascii_case("paid")
         || *end_status == *status
@@ -204,12 +197,12 @@ fn outdated_status(object: &EndedObject<'_>, creation_status: Option<&str>) -> S
 }
 
 /// Compares the time of payment of a charge that was paid once and still has the status of its payment.
-fn wrong_payment_time(object: &EndedObject<'_>) -> Option<StateDifference> {
+fn wrong_payment_time(object: &LateRead<'_>) -> Option<StateDifference> {
     let types = object.events.iter().map(|event| (event.kind, event.copy.event.map(|event| event.id)));
-    if object.end.kind != "charge.paid" || !is_paid_once(types) {
+    if object.newest.kind != "charge.paid" || !is_paid_once(types) {
         return None;
     }
-    let (copy, paid) = (object.copy.object, object.end.copy.object);
+    let (copy, paid) = (object.copy.object, object.newest.copy.object);
     let time = parse_utc(text_at(paid, &["paid_at"])?)?;
     if copy.get("status")? != paid.get("status")? {
         return None;
@@ -225,7 +218,7 @@ fn wrong_payment_time(object: &EndedObject<'_>) -> Option<StateDifference> {
 
 /// Compares the received amount of a charge with its `charge.underpaid`: it is not zero if all of them have another amount.
 /// Another rule judges the amounts of charges that were paid at once.
-fn missing_amount(object: &EndedObject<'_>) -> Option<StateDifference> {
+fn missing_amount(object: &LateRead<'_>) -> Option<StateDifference> {
     let underpaid: Vec<_> = object.events.iter().filter(|event| event.kind == "charge.underpaid").collect();
     let is_received = |event: &&KnownEvent<'_>| event.copy.text("received_amount").is_some_and(is_nonzero);
     let is_refunded = object.events.iter().any(|event| event.kind == "charge.refunded");
@@ -238,6 +231,3 @@ fn missing_amount(object: &EndedObject<'_>) -> Option<StateDifference> {
     let is_number = amount.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     Some((is_number && !is_nonzero(amount)).then(|| (expected, format!("received_amount {amount}"))))
 }
-
-const _: () = assert!(SINGLE_OBJECTS_MIN < FAULTY_OBJECTS_MIN);
-const _: () = assert!(UPDATE_DELAY_MAX.whole_seconds() > Duration::MINUTE.whole_seconds());

@@ -14,8 +14,8 @@ use conformance_model::verdict::CheckError;
 use crate::diff::{SAME_TIME_MAX, are_most};
 use crate::evidence::PageView;
 use crate::object_history::{
-    CHARGE_END_TYPES, ListedEvent, ObjectHistory, all_histories, complete_histories, long_detail_texts,
-    order_violation,
+    CHARGE_END_TYPES, CONFIRMED_TYPES, ListedEvent, ObjectHistory, all_histories, complete_histories,
+    long_detail_texts, order_violation,
 };
 
 /// The minimum number of objects with an order of events that is never legal, for a violation.
@@ -23,8 +23,6 @@ const OBJECTS_MIN: usize = 2;
 /// The event types that report a transfer.
 const TRANSFER_TYPES: [&str; 4] =
     ["charge.payment_detected", "charge.paid", "charge.underpaid", "charge.late_payment"];
-/// The event types that report a confirmed payment.
-const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
 
 /// The maximum time by which events of several machines are recorded in the wrong order.
 const CLOCK_DIFFERENCE_MAX: Duration = Duration::seconds(5);
@@ -81,9 +79,9 @@ fn check_paid_after_voided(histories: &[ObjectHistory<'_>]) -> Result<(), CheckE
     let paid_after = |tolerance| -> Vec<_> {
         both.iter().filter(|(_, voided, paid)| is_after(paid, voided, tolerance)).collect()
     };
-    let (surely, probably) = (paid_after(CLOCK_DIFFERENCE_MAX), paid_after(SAME_TIME_MAX));
-    let is_violated = surely.len() >= OBJECTS_MIN || are_most(probably.len(), both.len());
-    match probably.last().filter(|_| is_violated) {
+    let (certain, possible) = (paid_after(CLOCK_DIFFERENCE_MAX), paid_after(SAME_TIME_MAX));
+    let is_violated = certain.len() >= OBJECTS_MIN || are_most(possible.len(), both.len());
+    match possible.last().filter(|_| is_violated) {
         Some((history, voided, paid)) => Err(order_violation(history, voided, paid)),
         None => Ok(()),
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use conformance_model::catalogue::FINAL_EVENT_TYPES;
 use conformance_model::reading::text_at;
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
@@ -9,9 +10,6 @@ use conformance_model::verdict::CheckError;
 use crate::diff::FAULTY_OBJECTS_MIN;
 use crate::evidence::readable_pages;
 
-/// The event types after which an object has another status than at its creation.
-pub(crate) const FINAL_TYPES: [&str; 6] =
-    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
 /// The event types after which a charge may accept another payment, for which more objects are needed.
 const REOPENABLE_TYPES: [&str; 2] = ["charge.expired", "charge.refunded"];
 /// The minimum number of objects whose status is unchanged after a final event, for a violation, and of changed objects that
@@ -60,7 +58,7 @@ pub(crate) fn unchanged_status<'a, T: Copy>(
         objects.entry((member, event.code)).or_default().insert(event.kind, event);
     }
     let status_at = |states: &StatusesByType<'a, T>, kind: &str| states.get(kind).map(|event| event.status);
-    FINAL_TYPES.into_iter().find_map(|kind| {
+    FINAL_EVENT_TYPES.into_iter().find_map(|kind| {
         let created = format!("{}.created", kind.split('.').next().unwrap_or_default());
         let has_changed = |states: &&StatusesByType<'a, T>| {
             let created_status = status_at(states, &created);

@@ -14,7 +14,7 @@ use conformance_model::verdict::CheckError;
 
 use crate::diff::LISTED_KINDS;
 use crate::evidence::{PER_PAGE_MAX, PageView, first_long_page_reads};
-use crate::object_copies::{CopySource, CopySources, ObjectCopy, UPDATE_DELAY_MAX, known_events};
+use crate::object_copies::{CopySource, CopySources, ObjectCopy, UPDATE_DELAY_MAX, known_events, run_time};
 
 /// The minimum number of objects that are missing in one read, for a violation.
 const MISSING_MIN: usize = 2;
@@ -80,7 +80,7 @@ fn check_page(
     if codes.len() != rows.len() || rows.is_empty() {
         return Ok(());
     }
-    let sent = Duration::try_from(view.exchange.sent).unwrap_or(Duration::ZERO);
+    let sent = run_time(view.exchange.sent);
     let listed: Vec<_> = codes.iter().filter_map(|code| known.get(code)?.created_at).collect();
     let oldest = listed.iter().min();
     let is_full = rows.len() as u64 >= PER_PAGE_MAX;

@@ -24,6 +24,8 @@ pub(super) const CHARGE_END_TYPES: [&str; 2] = ["charge.expired", "charge.cancel
 /// The event types of a charge without a confirmed payment.
 pub(super) const UNPAID_TYPES: [&str; 4] =
     ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
+/// The event types that report a confirmed payment.
+pub(super) const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
 /// The event types of a charge that was paid in time by one transfer.
 pub(super) const ONE_PAYMENT_TYPES: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
 
@@ -301,7 +303,6 @@ const LATE_MIN: usize = 2;
 /// canceled. The transfer must have been confirmed later, or detected over a day ago with an amount that counts as received.
 /// A transfer without such an amount may have vanished.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
     let is_late = |history: &&ObjectHistory<'_>| {
         let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
         let is_received = text_at(detected.row, &["charge", "received_amount"]).is_some_and(is_nonzero);

@@ -15,15 +15,13 @@ use conformance_model::verdict::CheckError;
 use crate::charge_versions::versions_by_charge;
 use crate::diff::{FAULTY_OBJECTS_MIN, are_most, is_nonzero};
 use crate::object_copies::{CopySource, CopySources, KnownEvent, ObjectCopy, ObjectKey, known_events};
-use crate::object_history::CHARGE_END_TYPES;
+use crate::object_history::{CHARGE_END_TYPES, CONFIRMED_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
 use crate::underpayments::parse_scaled;
 
 /// The event types of a charge without a transfer.
 const WITHOUT_TRANSFER_TYPES: [&str; 3] = ["charge.created", "charge.expired", "charge.canceled"];
-/// The event types of a confirmed payment.
-const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
 
 /// The known events of all objects.
 type EventsByObject<'a> = BTreeMap<ObjectKey<'a>, Vec<KnownEvent<'a>>>;

@@ -22,6 +22,10 @@ pub const EVENT_TYPES: [&str; 13] = [
     "invoice.voided",
 ];
 
+/// The event types that end the life of an object; an expired or refunded charge may still get a payment.
+pub const FINAL_EVENT_TYPES: [&str; 6] =
+    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
+
 /// The level of a statement: must, should or open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use conformance_model::catalogue::FINAL_EVENT_TYPES;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{events_before_deliveries, observed_ids, text_at};
 use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Recording, Side};
@@ -22,9 +23,6 @@ const OTHER_STATUSES_MAX: usize = 2;
 const WATCHED_KINDS: [ObjectKind; 2] = [ObjectKind::Charge, ObjectKind::Invoice];
 /// The round number of these reads, different from those of comparisons.
 const WATCHED_ROUND: u8 = 9;
-/// The event types after which an object does not change soon.
-const END_TYPES: [&str; 6] =
-    ["charge.paid", "charge.expired", "charge.canceled", "charge.refunded", "invoice.paid", "invoice.voided"];
 const REQUESTS_PER_KIND: u32 =
     Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32 + 2 * OTHER_STATUSES_MAX as u32);
 
@@ -73,10 +71,11 @@ async fn request_watched(session: &mut Session<'_>, mode: Mode, kind: ObjectKind
     }
 }
 
-/// Returns the code of the newest object of a kind that has no event of [`END_TYPES`].
+/// Returns the code of the newest object of a kind that has no event of [`FINAL_EVENT_TYPES`].
 fn newest_open(events: &[Value], member: &str) -> Option<String> {
     let code = |event: &'_ Value| text_at(event, &[member, "code"]).map(str::to_owned);
-    let is_end = |event: &&Value| text_at(event, &["type"]).is_some_and(|kind| END_TYPES.contains(&kind));
+    let is_end =
+        |event: &&Value| text_at(event, &["type"]).is_some_and(|kind| FINAL_EVENT_TYPES.contains(&kind));
     let ended: BTreeSet<_> = events.iter().filter(is_end).filter_map(code).collect();
     events.iter().filter_map(code).find(|code| !code.is_empty() && !ended.contains(code))
 }
