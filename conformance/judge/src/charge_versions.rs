@@ -20,7 +20,7 @@ use crate::diff::{
     have_other_case, is_nonzero, is_other_time, is_unchanged_before,
 };
 use crate::evidence::{PageView, readable_pages};
-use crate::object_copies::find_object;
+use crate::object_copies::{find_by_fields, find_object};
 use crate::object_history::{CHARGE_END_TYPES, UNPAID_TYPES};
 use crate::parsed_deliveries::member_text;
 use crate::subjects::{Subject, subjects};
@@ -133,14 +133,9 @@ fn only_changed_field(first: &Value, other: &Value) -> Option<&'static str> {
     differing.next().filter(|name| *name != "asset" && differing.next().is_none())
 }
 
-/// Returns the outermost object of a body that has a code and most of the [`LOCKED_FIELDS`]: the envelope of a single charge
-/// is not specified.
+/// Returns the charge in the response for a single charge.
 pub(crate) fn find_charge(body: &Value) -> Option<&Value> {
-    let fields = LOCKED_FIELDS.iter().filter(|name| body.get(**name).is_some()).count();
-    if fields * 2 > LOCKED_FIELDS.len() && text_at(body, &["code"]).is_some() {
-        return Some(body);
-    }
-    body.as_object()?.values().find_map(find_charge)
+    find_by_fields(body, &LOCKED_FIELDS)
 }
 
 /// The response to a request of a single charge.

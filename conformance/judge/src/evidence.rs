@@ -312,7 +312,7 @@ pub(super) struct JoinedRow<'s> {
 pub(super) fn joined_rows<'s>(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> Vec<JoinedRow<'s>> {
     let read = FullList::starting_with(views, first).rows;
     let mut page_number = read.len() as u64 / PER_PAGE_MAX + 1;
-    let is_full = read.len() as u64 == (page_number - 1) * PER_PAGE_MAX;
+    let is_full = !read.is_empty() && (read.len() as u64).is_multiple_of(PER_PAGE_MAX);
     let mut known: BTreeSet<String> = read.iter().filter_map(|row| reading::id_or_code(row)).collect();
     let has_ids = known.len() == read.len();
     let mut rows: Vec<_> = read.into_iter().map(|row| JoinedRow { row, is_simultaneous: true }).collect();
@@ -325,7 +325,7 @@ pub(super) fn joined_rows<'s>(views: &'s [PageView<'_>], first: &'s PageView<'_>
                 && view.rows().first().and_then(reading::id_or_code).is_some_and(|id| known.contains(&id))
         })
     };
-    while let Some(next) = next_page(page_number, &known).filter(|_| is_full && has_ids && page_number > 1) {
+    while let Some(next) = next_page(page_number, &known).filter(|_| is_full && has_ids) {
         for row in next.rows() {
             let Some(id) = reading::id_or_code(row) else { return rows };
             if known.insert(id) {

@@ -18,7 +18,7 @@ use crate::current_states;
 use crate::evidence::{PageView, readable_pages};
 use crate::exchanged_values;
 use crate::invoice_charges;
-use crate::object_copies::CopySource;
+use crate::object_copies::{CopySource, find_by_fields};
 use crate::subjects::{Subject, judge_each_subject, subjects};
 use crate::values_by_type;
 
@@ -61,15 +61,6 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     check_own_values(recording).map(|()| outcome)
 }
 
-/// Returns the outermost object of a body that has most of the [`FIELDS`]: the envelope of a single invoice is not specified.
-fn find_invoice(body: &Value) -> Option<&Value> {
-    let count = FIELDS.iter().filter(|name| body.get(**name).is_some()).count();
-    if count * 2 > FIELDS.len() && text_at(body, &["code"]).is_some() {
-        return Some(body);
-    }
-    body.as_object()?.values().find_map(find_invoice)
-}
-
 /// Checks that a single invoice has the code by which it was requested.
 fn check_single_codes(recording: &Recording) -> Result<(), CheckError> {
     for exchange in recording.exchanges.iter().filter(|exchange| exchange.status() == Some(200)) {
@@ -77,7 +68,7 @@ fn check_single_codes(recording: &Recording) -> Result<(), CheckError> {
             continue;
         };
         let body = exchange.response().and_then(|response| response.body.json());
-        if let Some(invoice) = body.as_ref().and_then(|body| find_invoice(body))
+        if let Some(invoice) = body.as_ref().and_then(|body| find_by_fields(body, &FIELDS))
             && text_at(invoice, &["code"]) != Some(id)
         {
             let expected = format!("the invoice with code {id}");

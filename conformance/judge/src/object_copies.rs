@@ -334,6 +334,16 @@ pub(crate) fn find_object<'a>(body: &'a Value, code: &str) -> Option<&'a Value> 
     body.as_object()?.values().find_map(|member| find_object(member, code))
 }
 
+/// Returns the outermost object of a body that has a code and most of these fields: the envelope of a single object is not
+/// specified.
+pub(crate) fn find_by_fields<'a>(body: &'a Value, fields: &[&str]) -> Option<&'a Value> {
+    let count = fields.iter().filter(|name| body.get(**name).is_some()).count();
+    if count * 2 > fields.len() && text_at(body, &["code"]).is_some() {
+        return Some(body);
+    }
+    body.as_object()?.values().find_map(|member| find_by_fields(member, fields))
+}
+
 /// An event of an object, as known from all of its copies.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownEvent<'a> {

@@ -70,7 +70,8 @@ fn account_id(exchange: &Exchange) -> Option<String> {
     is_unique.then(|| id.to_owned())
 }
 
-/// Checks that no filter by an object of the other account, no list, no single charge and no single invoice shows objects of that account.
+/// Checks that no filter by an object of the other account, no list, no single charge and no single invoice shows objects of
+/// that account.
 fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     let events = rows_of_other_account(recording, List::Events);
     check_filters_show_nothing(recording, &events)?;

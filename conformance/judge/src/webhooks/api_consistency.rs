@@ -367,6 +367,9 @@ fn check_delivered_events_are_listed(
     Ok(())
 }
 
+/// The minimum number of events that are not listed although the creations of their objects are, for a violation.
+const UNLISTED_MIN: usize = 2;
+
 /// Checks that the events of objects whose creation is in the last list of events are in this list too, a minute after their
 /// delivery: they are newer than the creation. So the time of an event that no list shows need not be known.
 fn check_events_of_new_objects(
@@ -405,7 +408,7 @@ fn check_events_of_new_objects(
             .filter(|(parsed, id, stated)| *stated == mode && is_unlisted(parsed, id))
             .map(|(parsed, id, _)| (id, parsed))
             .collect();
-        if let Some((id, parsed)) = unlisted.last_key_value().filter(|_| unlisted.len() >= OVERTAKEN_MIN) {
+        if let Some((id, parsed)) = unlisted.last_key_value().filter(|_| unlisted.len() >= UNLISTED_MIN) {
             return Err(CheckError::violation(
                 first.number(),
                 format!("event {id} in the list of events, a minute after its delivery"),

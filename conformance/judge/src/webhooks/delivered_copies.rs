@@ -125,8 +125,8 @@ pub(super) fn check_lasting_statuses(
     Ok(())
 }
 
-/// Checks that most deliveries of `charge.expired` do not show the status of new charges, if the API shows another one: the
-/// status at the expiry or later. An expired charge may keep its status, so the API must show that it changes.
+/// Checks that most deliveries of `charge.expired` do not show the status of new charges, if the API shows another one. The
+/// rule about final statuses cannot decide this if a later payment changes charges that kept their status at the expiry.
 ///
 /// `newest`: the deliveries of events that are the newest of their objects.
 pub(super) fn check_expired_statuses(

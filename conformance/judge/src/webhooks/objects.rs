@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use conformance_model::reading::{parse_utc, text_at};
-use conformance_model::recording::{ObjectKind, Recording};
+use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    FAULTY_OBJECTS_MIN, STATE_FIELDS, contradict_in_field, first_contradiction, time_zone_difference,
+    FAULTY_OBJECTS_MIN, LISTED_KINDS, STATE_FIELDS, contradict_in_field, first_contradiction,
+    time_zone_difference,
 };
 use crate::evidence::{PageView, readable_pages};
 use crate::final_statuses::{EventStatus, unchanged_status};
@@ -112,10 +113,8 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
 /// the list shows several statuses.
 fn check_status_changes(recording: &Recording, received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let views = readable_pages(recording);
-    for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
-        let member = kind.as_str();
-        let rows =
-            views.iter().filter(|view| kind.list() == Some(view.request.list)).flat_map(PageView::rows);
+    for (list, member) in LISTED_KINDS {
+        let rows = views.iter().filter(|view| view.request.list == list).flat_map(PageView::rows);
         let listed: BTreeSet<_> = rows.filter_map(|row| text_at(row, &["status"])).collect();
         let events: Vec<_> = received
             .readable_deliveries()

@@ -31,7 +31,7 @@ use serde_json::Value;
 /// With each key: one page before the deliveries, [`AFTER_PAGES`] after them, one of [`FINAL_LISTS`], and
 /// [`SINGLE_EVENTS_MAX`] events of each mode.
 pub(crate) const COST: Cost = Cost { live: 9, test: 9, other: 0, total: 18 };
-/// The lists that are read after the deliveries. The other two lists have been read shortly before, or have the same faults.
+/// The lists that are read after the deliveries: one in each mode, because one code usually serves both modes.
 const FINAL_LISTS: [(Mode, List); 2] = [(Mode::Live, List::Charges), (Mode::Test, List::Invoices)];
 /// The number of events per mode that are requested by their id with each key.
 const SINGLE_EVENTS_MAX: usize = 2;
@@ -400,13 +400,8 @@ fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
         let kind = text_at(&body, &["event"]).unwrap_or_default();
         let rank = match listed.contains_key(id) {
             false => 0,
-            true => {
-                if known_types.insert(kind.to_owned()) {
-                    1
-                } else {
-                    2
-                }
-            }
+            true if known_types.insert(kind.to_owned()) => 1,
+            true => 2,
         };
         delivered.push((rank, id.to_owned()));
     }
