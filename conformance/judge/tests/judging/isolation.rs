@@ -253,17 +253,22 @@ fn no_list_has_an_event_of_the_other_account() {
     }
 }
 
-#[test]
-fn a_charge_of_the_other_account_is_hidden() {
-    let charge = |amount: &str| {
-        json!({
-            "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
-        })
-    };
-    let other_page = |list, row: &Value| Exchange {
+fn charge(amount: &str) -> Value {
+    json!({
+        "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
+    })
+}
+
+/// Returns a page of a list of the other account with one row.
+fn other_page(list: List, row: &Value) -> Exchange {
+    Exchange {
         caller: Caller::OtherAccount,
         ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
-    };
+    }
+}
+
+#[test]
+fn a_charge_of_the_other_account_is_hidden() {
     for (status, body, expected) in [
         (200, json!({ "data": charge("1.00") }), "fail"),
         (200, charge("1.00"), "fail"),
@@ -286,15 +291,6 @@ fn a_charge_of_the_other_account_is_hidden() {
 
 #[test]
 fn filters_by_objects_of_the_other_account_show_nothing() {
-    let charge = |amount: &str| {
-        json!({
-            "code": "k3m9x2q7", "status": "paid", "asset": "BTC", "fiat_amount": amount, "fiat_currency": "EUR",
-        })
-    };
-    let other_page = |list, row: &Value| Exchange {
-        caller: Caller::OtherAccount,
-        ..page(PageRequest { list, ..events_request(None, 100) }, &json!([row]), [1, 1, 100, 1])
-    };
     let (theirs, ours) = (json!({ "id": "a" }), json!({ "id": "b" }));
     for (list, filter, rows, total, expected) in [
         (List::Events, "charge", json!([]), 0, "pass"),
