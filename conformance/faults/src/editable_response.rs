@@ -46,7 +46,7 @@ impl EditableResponse {
     pub(crate) fn from_recorded(response: &ReceivedResponse) -> EditableResponse {
         let ReceivedResponse { status, headers, body } = response;
         let (body, raw) = match body.json() {
-            Some(value) => (Value::clone(&value), None),
+            Some(value) => (Value::clone(value), None),
             None => (Value::Null, Some(body.to_string())),
         };
         EditableResponse { status: *status, headers: headers.clone(), body, raw }

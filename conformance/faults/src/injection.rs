@@ -285,7 +285,7 @@ fn changed_delivery(fault: &Fault, prefix: &str, delivery: &Delivery) -> Option<
     if !affects {
         return None;
     }
-    let mut body: Value = serde_json::from_slice(&delivery.body.0).ok()?;
+    let mut body: Value = delivery.body.json()?.clone();
     if fault.mode.is_some_and(|mode| body["mode"] != mode.as_str()) {
         return None;
     }
@@ -300,7 +300,7 @@ fn changed_delivery(fault: &Fault, prefix: &str, delivery: &Delivery) -> Option<
             let before = body.clone();
             change_each_object(fault.point, &mut body, |object| change(object));
             if body != before {
-                changed.body = RawBytes(body.to_string().into_bytes());
+                changed.body = body.to_string().into_bytes().into();
             }
         }
         Change::Response(_) => {}

@@ -78,7 +78,7 @@ fn apply_to(exchange: &mut Exchange, edit: &str, argument: &str) {
 /// JSON pointer and a JSON value or a plain string, such as `/data/0/id "text"`.
 fn set(body: &mut Body, argument: &str) {
     let (pointer, value) = argument.split_once(' ').unwrap_or((argument, "null"));
-    let Some(mut document) = body.json().as_deref().cloned() else { return };
+    let Some(mut document) = body.json().cloned() else { return };
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
     match document.pointer_mut(pointer) {
         Some(target) => *target = value,

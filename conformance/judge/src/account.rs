@@ -1,7 +1,6 @@
 //! Chapter "account": the account and mode behind a key.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -114,7 +113,7 @@ fn charges_opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) 
 
 fn observe_fields(recording: &Recording) -> CheckResult {
     let (_, body) = account_body(recording, Mode::Test)?;
-    let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
+    let account = body.get("data").filter(|data| data.is_object()).unwrap_or(body);
     let names: Vec<_> = account.as_object().into_iter().flat_map(|members| members.keys().cloned()).collect();
     Ok(CheckOutcome::Observed(if names.is_empty() { "none".into() } else { names.join(", ") }))
 }
@@ -127,7 +126,7 @@ fn account_exchange(recording: &Recording, mode: Mode) -> Result<&Exchange, Chec
         .ok_or_else(|| missing_response(found, "the account"))
 }
 
-fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
+fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, &Value), CheckError> {
     let exchange = account_exchange(recording, mode)?;
     let body = exchange
         .response()
@@ -144,5 +143,5 @@ fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Val
 /// Returns the last account request of a mode, and the `meta` of its response; null if there is none.
 fn meta_of_account(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
     let (exchange, body) = account_body(recording, mode)?;
-    Ok((exchange, account_meta(&body).cloned().unwrap_or(Value::Null)))
+    Ok((exchange, account_meta(body).cloned().unwrap_or(Value::Null)))
 }

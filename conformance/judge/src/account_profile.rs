@@ -5,7 +5,6 @@
 //! its members omitted. The values of one key must not alternate between responses; this includes the accepted assets.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -93,7 +92,7 @@ const RETURNS_MIN: usize = 4;
 const ALTERNATION_TIME_MIN: Duration = Duration::from_secs(60);
 
 /// Returns the accounts that the key of a mode read, with their JSON objects.
-fn account_reads(recording: &Recording, mode: Mode) -> Vec<(&Exchange, Arc<Value>)> {
+fn account_reads(recording: &Recording, mode: Mode) -> Vec<(&Exchange, &Value)> {
     let is_account = |exchange: &&Exchange| {
         exchange.caller == Caller::Own(mode)
             && exchange.target.ends_with(ACCOUNT_PATH)
@@ -117,7 +116,7 @@ pub(super) fn judge_profile(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for (exchange, body) in Mode::BOTH.into_iter().flat_map(|mode| account_reads(recording, mode)) {
         judged = true;
-        let Some(missing) = FACTS.iter().find(|fact| !states(&body, fact)) else { continue };
+        let Some(missing) = FACTS.iter().find(|fact| !states(body, fact)) else { continue };
         if !recording.exact_amounts {
             return Err(CheckError::unjudged(
                 format!("no member is named like {}, and the values are not recorded", missing.name),
@@ -151,9 +150,9 @@ pub(super) fn check_asset_codes(recording: &Recording) -> Result<(), CheckError>
     for mode in Mode::BOTH {
         let Some(accepted) = accepted_codes(recording, mode) else { continue };
         let of_mode = charges.iter().filter(|charge| charge.mode == Some(mode));
-        let assets: BTreeMap<&str, (&str, &Subject)> = of_mode
+        let assets: BTreeMap<&str, (&str, &Subject<'_>)> = of_mode
             .filter_map(|charge| {
-                let [code, asset] = ["code", "asset"].map(|name| text_at(&charge.object, &[name]));
+                let [code, asset] = ["code", "asset"].map(|name| text_at(charge.object, &[name]));
                 Some((code?, (asset?, charge)))
             })
             .collect();
@@ -166,7 +165,7 @@ pub(super) fn check_asset_codes(recording: &Recording) -> Result<(), CheckError>
             let codes = accepted.into_iter().collect::<Vec<_>>().join(", ");
             let actual = format!(
                 "{}, and no accepted asset in {} more charges",
-                member_text(&charge.object, "asset"),
+                member_text(charge.object, "asset"),
                 assets.len() - 1
             );
             return Err(
@@ -184,7 +183,7 @@ pub(super) fn check_no_fiat_is_accepted(recording: &Recording, mode: Mode) -> Re
         return Ok(());
     };
     let values_of = |name: &str| -> BTreeSet<&str> {
-        charges.iter().filter_map(|charge| text_at(&charge.object, &[name])).collect()
+        charges.iter().filter_map(|charge| text_at(charge.object, &[name])).collect()
     };
     let (assets, currencies) = (values_of("asset"), values_of("fiat_currency"));
     let is_fiat = |code: &&String| currencies.contains(code.as_str()) && !assets.contains(code.as_str());
@@ -246,7 +245,7 @@ fn codes_in(account: &Value) -> Option<BTreeSet<String>> {
 fn accepted_codes(recording: &Recording, mode: Mode) -> Option<BTreeSet<String>> {
     let mut codes = BTreeSet::new();
     for (_, body) in account_reads(recording, mode) {
-        codes.extend(codes_in(&body)?);
+        codes.extend(codes_in(body)?);
     }
     let is_code_byte = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     let are_codes = codes.iter().all(|code| !code.is_empty() && code.bytes().all(is_code_byte));
@@ -271,7 +270,7 @@ fn check_not_alternating(
 ) -> Result<(), CheckError> {
     let mut histories: BTreeMap<String, Vec<(String, Duration)>> = BTreeMap::new();
     for (exchange, body) in account_reads(recording, mode) {
-        for (path, value) in values_of(&body) {
+        for (path, value) in values_of(body) {
             let history = histories.entry(path.clone()).or_default();
             if history.last().is_none_or(|(last, _)| *last != value) {
                 history.push((value, exchange.sent));

@@ -291,7 +291,7 @@ fn judge_every_path(recording: &Recording) -> CheckResult {
 fn judge_message(recording: &Recording) -> CheckResult {
     for (exchange, response) in responses_401(recording)? {
         if !response.body.is_utf8()
-            || !response.body.json().is_some_and(|body| body.is_object() && has_text(&body))
+            || !response.body.json().is_some_and(|body| body.is_object() && has_text(body))
         {
             return Err(CheckError::violation(
                 exchange.number,

@@ -5,7 +5,6 @@
 //! specification leaves open, so each rule needs several charges with the same fault.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -42,13 +41,13 @@ const DETECTION_DELAY_MIN: Duration = Duration::seconds(5);
 const CONFIRMATION_DELAY_MIN: Duration = Duration::seconds(30);
 
 /// The versions of one charge, those in deliveries first.
-pub(crate) type Versions<'s> = Vec<&'s Subject>;
+pub(crate) type Versions<'s> = Vec<&'s Subject<'s>>;
 
 /// Returns the versions of each charge, by the code of the charge.
-pub(crate) fn versions_by_charge(found: &[Subject]) -> BTreeMap<(Mode, &str), Versions<'_>> {
-    let mut charges: BTreeMap<(Mode, &str), Versions<'_>> = BTreeMap::new();
+pub(crate) fn versions_by_charge<'s>(found: &'s [Subject<'s>]) -> BTreeMap<(Mode, &'s str), Versions<'s>> {
+    let mut charges: BTreeMap<_, Versions<'s>> = BTreeMap::new();
     for subject in found {
-        if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
+        if let (Some(mode), Some(code)) = (subject.mode, text_at(subject.object, &["code"])) {
             charges.entry((mode, code)).or_default().push(subject);
         }
     }
@@ -56,16 +55,16 @@ pub(crate) fn versions_by_charge(found: &[Subject]) -> BTreeMap<(Mode, &str), Ve
 }
 
 /// Returns the time of payment of a version.
-fn paid_at(version: &Subject) -> Option<OffsetDateTime> {
-    parse_utc(text_at(&version.object, &["paid_at"])?)
+fn paid_at(version: &Subject<'_>) -> Option<OffsetDateTime> {
+    parse_utc(text_at(version.object, &["paid_at"])?)
 }
 
 /// The type and the id of an event.
 pub(crate) type TypeAndId<'a> = (&'a str, Option<&'a str>);
 
 /// Returns the type and the id of the event of each version.
-fn types_and_ids<'s>(versions: &[&'s Subject]) -> impl Iterator<Item = TypeAndId<'s>> + Clone {
-    versions.iter().map(|version| (version.kind.as_str(), version.event_id.as_deref()))
+fn types_and_ids<'s>(versions: &[&'s Subject<'s>]) -> impl Iterator<Item = TypeAndId<'s>> + Clone {
+    versions.iter().map(|version| (version.kind, version.event_id))
 }
 
 /// Returns the number of different events of a type.
@@ -94,7 +93,7 @@ fn last_of_most<T>(mut violating: Vec<T>, compared: usize) -> Option<T> {
 pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let charges = versions_by_charge(&found);
-    let is_requoted = |version: &&Subject| REQUOTED_TYPES.contains(&&*version.kind);
+    let is_requoted = |version: &&Subject<'_>| REQUOTED_TYPES.contains(&version.kind);
     let changed: Vec<_> = charges
         .iter()
         .filter(|(_, versions)| !versions.iter().any(is_requoted))
@@ -103,7 +102,7 @@ pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError>
                 let mut of_source = versions.iter().filter(|version| version.is_delivered == is_delivered);
                 let first = of_source.next()?;
                 of_source.find_map(|other| {
-                    Some((*code, first, other, only_changed_field(&first.object, &other.object)?))
+                    Some((*code, first, other, only_changed_field(first.object, other.object)?))
                 })
             })
         })
@@ -112,11 +111,11 @@ pub(super) fn check_locked_rate(recording: &Recording) -> Result<(), CheckError>
         None => Ok(()),
         Some((code, first, other, name)) => {
             let expected =
-                format!("{} of charge {code}, as in its {}", member_text(&first.object, name), first.kind);
+                format!("{} of charge {code}, as in its {}", member_text(first.object, name), first.kind);
             let more = changed.len() - 1;
             Err(other.violation(
                 expected,
-                format!("{}, as of {more} more charges", member_text(&other.object, name)),
+                format!("{}, as of {more} more charges", member_text(other.object, name)),
             ))
         }
     }
@@ -145,7 +144,7 @@ pub(crate) struct SingleCharge<'a> {
     id: &'a str,
     /// The number of the exchange.
     pub(crate) number: u32,
-    pub(crate) body: Arc<Value>,
+    pub(crate) body: &'a Value,
 }
 
 /// Returns the single charges that the key of their mode read.
@@ -168,19 +167,19 @@ pub(super) fn check_single_charges(recording: &Recording) -> Result<(), CheckErr
     let charges = versions_by_charge(&found);
     let mut changed_charges = BTreeMap::new();
     for SingleCharge { mode, id, number, body } in single_charges(recording) {
-        let Some(charge) = find_charge(&body) else { continue };
+        let Some(charge) = find_charge(body) else { continue };
         if text_at(charge, &["code"]) != Some(id) {
             let actual = member_text(charge, "code");
             return Err(CheckError::violation(number, format!("the charge with code {id}"), actual));
         }
         let versions = charges.get(&(mode, id)).map_or(&[][..], Vec::as_slice);
-        let changed = |version: &&Subject| only_changed_field(&version.object, charge);
+        let changed = |version: &&Subject<'_>| only_changed_field(version.object, charge);
         let of_events = || versions.iter().filter(|version| !version.is_delivered);
         if let Some((version, name)) =
             of_events().next().and_then(|version| Some((version, changed(version)?)))
             && of_events().all(|version| changed(version) == Some(name))
         {
-            let expected = format!("{} of charge {id}, as in its events", member_text(&version.object, name));
+            let expected = format!("{} of charge {id}, as in its events", member_text(version.object, name));
             let violation = CheckError::violation(number, expected, member_text(charge, name));
             changed_charges.insert((mode, id), violation);
         }
@@ -206,7 +205,7 @@ pub(super) fn check_single_objects(recording: &Recording, judged: ObjectKind) ->
         let member = kind.json_name();
         let body = exchange.response().filter(|response| response.status == 200);
         let body = body.and_then(|response| response.body.json());
-        let Some(object) = body.as_ref().and_then(|body| find_object(body, id)) else { continue };
+        let Some(object) = body.and_then(|body| find_object(body, id)) else { continue };
         let event = serde_json::json!({ member: { "code": id } });
         for name in immutable_fields.iter().chain(&["status"]) {
             let of_list = views.iter().filter(|view| (view.mode, view.request.list) == (mode, list));
@@ -251,7 +250,7 @@ pub(super) fn check_times_of_payment(recording: &Recording) -> Result<(), CheckE
         let count = compared.len();
         let violating = compared.into_iter().flatten().collect();
         if let Some((version, expected)) = last_of_most(violating, count) {
-            let actual = member_text(&version.object, "paid_at");
+            let actual = member_text(version.object, "paid_at");
             return Err(version.violation(expected, format!("{actual}, as most other charges")));
         }
     }
@@ -259,7 +258,7 @@ pub(super) fn check_times_of_payment(recording: &Recording) -> Result<(), CheckE
 }
 
 /// A version with a wrong time of payment, and the correct one. `None` if the time is correct.
-type WrongTime<'s> = Option<(&'s Subject, String)>;
+type WrongTime<'s> = Option<(&'s Subject<'s>, String)>;
 
 /// Compares the times of payment of all paid versions of a charge. `None` if there is only one version.
 fn changed_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
@@ -267,21 +266,21 @@ fn changed_paid_at<'s>(versions: &Versions<'s>) -> Option<WrongTime<'s>> {
     let first = paid.next()?;
     let others: Vec<_> = paid.collect();
     others.first()?;
-    let differs = |other: &&&Subject| {
+    let differs = |other: &&&Subject<'_>| {
         paid_at(first).zip(paid_at(other)).is_some_and(|(first, other)| is_other_time(first, other))
     };
-    let expected = || format!("{}, as in another {}", member_text(&first.object, "paid_at"), first.kind);
+    let expected = || format!("{}, as in another {}", member_text(first.object, "paid_at"), first.kind);
     Some(others.iter().find(differs).map(|other| (*other, expected())))
 }
 
 /// Returns the first version in a `charge.paid` that has a time of payment, and this time.
-fn payment_with_time<'s>(versions: &Versions<'s>) -> Option<(&'s Subject, OffsetDateTime)> {
+fn payment_with_time<'s>(versions: &Versions<'s>) -> Option<(&'s Subject<'s>, OffsetDateTime)> {
     let payments = versions.iter().filter(|version| version.is_payment());
     payments.into_iter().find_map(|version| Some((*version, paid_at(version)?)))
 }
 
 /// Returns the time of the event of a type.
-fn event_time(versions: &[&Subject], kind: &str) -> Option<OffsetDateTime> {
+fn event_time(versions: &[&Subject<'_>], kind: &str) -> Option<OffsetDateTime> {
     versions.iter().filter(|version| version.kind == kind).find_map(|version| version.recorded_at)
 }
 
@@ -327,10 +326,10 @@ pub(super) fn check_unpaid(
     let charges = versions_by_charge(&found);
     let unpaid: Vec<_> = charges
         .values()
-        .filter(|versions| versions.iter().all(|version| UNPAID_TYPES.contains(&&*version.kind)))
+        .filter(|versions| versions.iter().all(|version| UNPAID_TYPES.contains(&version.kind)))
         .filter_map(|versions| {
             let is_end =
-                |version: &&&Subject| version.is_delivered && CHARGE_END_TYPES.contains(&&*version.kind);
+                |version: &&&Subject<'_>| version.is_delivered && CHARGE_END_TYPES.contains(&version.kind);
             versions.iter().find(is_end).copied()
         })
         .collect();
@@ -340,7 +339,7 @@ pub(super) fn check_unpaid(
         None => Ok(()),
         Some(version) => {
             let expected = format!("no {name} of a payment of a charge that has none");
-            Err(version.violation(expected, member_text(&version.object, name)))
+            Err(version.violation(expected, member_text(version.object, name)))
         }
     }
 }
@@ -363,7 +362,7 @@ pub(super) fn check_amounts_of_paid_charges(recording: &Recording) -> Result<(),
     let single: Vec<_> = single_charges(recording).collect();
     let single = single
         .iter()
-        .filter_map(|single| Some(((single.mode, single.id), find_charge(&single.body)?, single.number)));
+        .filter_map(|single| Some(((single.mode, single.id), find_charge(single.body)?, single.number)));
     for (copies, count_min) in
         [(listed.clone(), FAULTY_OBJECTS_MIN), (single.collect::<Vec<_>>(), SINGLE_OBJECTS_MIN)]
     {
@@ -393,12 +392,12 @@ pub(super) fn check_amounts_of_paid_charges(recording: &Recording) -> Result<(),
 }
 
 /// Returns the smallest received amount in the `charge.paid` of a charge that was paid once and not refunded.
-fn amount_of_payment<'s>(versions: &[&'s Subject]) -> Option<&'s str> {
+fn amount_of_payment<'s>(versions: &[&'s Subject<'s>]) -> Option<&'s str> {
     let is_refunded = versions.iter().any(|version| version.kind == "charge.refunded");
     let is_paid_once = is_paid_once(types_and_ids(versions)) && !is_refunded;
     let payments = versions.iter().filter(|version| is_paid_once && version.is_payment());
     payments
-        .filter_map(|version| text_at(&version.object, &["received_amount"]))
+        .filter_map(|version| text_at(version.object, &["received_amount"]))
         .min_by_key(|amount| parse_scaled(amount))
 }
 

@@ -107,9 +107,9 @@ const A_CHARGE: &str = "a charge";
 
 fn judge_charges(
     recording: &Recording,
-    mismatch: impl Fn(&Value, &Subject) -> Option<Mismatch>,
+    mismatch: impl Fn(&Value, &Subject<'_>) -> Option<Mismatch>,
 ) -> CheckResult {
-    judge_each_subject(recording, "charge", A_CHARGE, |subject| Some(mismatch(&subject.object, subject)))
+    judge_each_subject(recording, "charge", A_CHARGE, |subject| Some(mismatch(subject.object, subject)))
 }
 
 /// Judges a field in the charges where it is not null. Not judged if there is no such charge.
@@ -120,7 +120,7 @@ fn judge_non_null(
 ) -> CheckResult {
     judge_each_subject(recording, "charge", &format!("a charge that has a {name}"), |subject| {
         let value = subject.object.get(name).filter(|value| !value.is_null())?;
-        Some(mismatch(value).map(|expected| (expected, member_text(&subject.object, name))))
+        Some(mismatch(value).map(|expected| (expected, member_text(subject.object, name))))
     })
 }
 
@@ -128,7 +128,7 @@ fn judge_non_null(
 /// twelve.
 const OPTIONAL_UNTIL_PAID: [&str; 3] = ["customer_email", "description", "paid_at"];
 
-fn missing_field(charge: &Value, subject: &Subject) -> Option<Mismatch> {
+fn missing_field(charge: &Value, subject: &Subject<'_>) -> Option<Mismatch> {
     let is_missing = |name: &&str| {
         charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL_UNTIL_PAID.contains(name))
     };
@@ -152,7 +152,7 @@ fn mantissa(text: &str) -> &str {
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
 }
 
-fn invalid_amount(charge: &Value, subject: &Subject) -> Option<Mismatch> {
+fn invalid_amount(charge: &Value, subject: &Subject<'_>) -> Option<Mismatch> {
     for name in AMOUNTS {
         let is_valid = match charge.get(name) {
             None => true,
@@ -218,7 +218,7 @@ const NO_ADDRESS_MIN: usize = 3;
 /// characters that are not letters, and redaction hides them.
 fn check_email_addresses(recording: &Recording) -> Result<(), CheckError> {
     let charges = subjects(recording, "charge")?;
-    let with_email = |charge: &'_ Subject| text_at(&charge.object, &["customer_email"]).map(str::to_owned);
+    let with_email = |charge: &'_ Subject| text_at(charge.object, &["customer_email"]).map(str::to_owned);
     let values: BTreeSet<_> = charges.iter().filter_map(with_email).filter(|text| !text.is_empty()).collect();
     let is_no_address = |text: &String| !text.contains('@') && text.chars().any(char::is_alphabetic);
     let has_fault =
@@ -229,7 +229,7 @@ fn check_email_addresses(recording: &Recording) -> Result<(), CheckError> {
     {
         None => Ok(()),
         Some(charge) => {
-            Err(charge.violation("an e-mail address", member_text(&charge.object, "customer_email")))
+            Err(charge.violation("an e-mail address", member_text(charge.object, "customer_email")))
         }
     }
 }
@@ -244,13 +244,13 @@ fn check_unmasked_addresses(recording: &Recording) -> Result<(), CheckError> {
     let charges = subjects(recording, "charge")?;
     for is_delivered in [true, false] {
         let of_source = charges.iter().filter(|charge| charge.is_delivered == is_delivered);
-        let addresses: BTreeMap<&str, &Subject> = of_source
-            .filter_map(|charge| Some((text_at(&charge.object, &["customer_email"])?, charge)))
+        let addresses: BTreeMap<&str, &Subject<'_>> = of_source
+            .filter_map(|charge| Some((text_at(charge.object, &["customer_email"])?, charge)))
             .filter(|(text, _)| text.contains('@'))
             .collect();
         let masked: Vec<_> = addresses.iter().filter(|(text, _)| is_masked_address(text)).collect();
         if let Some((_, charge)) = masked.last().filter(|_| are_most(masked.len(), addresses.len())) {
-            let actual = member_text(&charge.object, "customer_email");
+            let actual = member_text(charge.object, "customer_email");
             let actual = format!("{actual}, and {} more masked addresses", masked.len() - 1);
             return Err(charge.violation("the customer's e-mail address", actual));
         }
@@ -272,9 +272,9 @@ fn judge_status(recording: &Recording) -> CheckResult {
         let Some(first) = paid().next() else { continue };
         // A body may show the charge at the time it was sent, when the status may have changed again: one
         // paid charge suffices.
-        if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
+        if !paid().any(|subject| text_at(subject.object, &["status"]) == Some("paid")) {
             return Err(
-                first.violation("status paid of a charge that is paid", member_text(&first.object, "status"))
+                first.violation("status paid of a charge that is paid", member_text(first.object, "status"))
             );
         }
         judged = true;
@@ -292,7 +292,7 @@ fn judge_metadata(recording: &Recording) -> CheckResult {
     })
 }
 
-fn invalid_payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
+fn invalid_payment_link(charge: &Value, _: &Subject<'_>) -> Option<Mismatch> {
     let value = charge.get("payment_link")?;
     let is_valid = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
     (!is_valid).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
@@ -303,8 +303,8 @@ fn invalid_payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
 fn check_some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let paid = || found.iter().filter(|subject| subject.is_payment() && !subject.is_delivered);
-    let codes: BTreeSet<_> = paid().filter_map(|subject| text_at(&subject.object, &["code"])).collect();
-    let has_null_paid_at = |subject: &Subject| subject.object.get("paid_at").is_some_and(Value::is_null);
+    let codes: BTreeSet<_> = paid().filter_map(|subject| text_at(subject.object, &["code"])).collect();
+    let has_null_paid_at = |subject: &Subject<'_>| subject.object.get("paid_at").is_some_and(Value::is_null);
     match paid().next().filter(|_| codes.len() > 1 && paid().all(has_null_paid_at)) {
         None => Ok(()),
         Some(first) => {
@@ -319,7 +319,7 @@ fn judge_paid_at(recording: &Recording) -> CheckResult {
     check_times_of_payment(recording)?;
     check_unpaid(recording, ("paid_at", Value::is_string))?;
     judge_each_subject(recording, "charge", "a charge that was paid", |subject| {
-        let actual = || member_text(&subject.object, "paid_at");
+        let actual = || member_text(subject.object, "paid_at");
         let value = subject.object.get("paid_at").filter(|value| !value.is_null());
         let Some(value) = value else {
             // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the

@@ -55,14 +55,14 @@ fn judge_each_event(recording: &Recording, mismatch: fn(&Value) -> Option<Mismat
     let listed = views
         .iter()
         .filter(|view| view.request.list == List::Events)
-        .flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
+        .flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
     let single = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
         .filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
     let mut judged = false;
     for (number, event) in listed.chain(single) {
-        if let Some((expected, actual)) = mismatch(&event) {
-            let id = text_at(&event, &["id"]).unwrap_or("without an id");
+        if let Some((expected, actual)) = mismatch(event) {
+            let id = text_at(event, &["id"]).unwrap_or("without an id");
             return Err(CheckError::violation(number, expected, format!("{actual} (event {id})")));
         }
         judged = true;
@@ -308,14 +308,14 @@ fn judge_single_events(recording: &Recording) -> CheckResult {
             Some(_) => return Err(CheckError::violation(exchange.number, "200", exchange.summary())),
         }
         let Some(event) = single_event(exchange) else { continue };
-        if text_at(&event, &["id"]) != Some(id) {
+        if text_at(event, &["id"]) != Some(id) {
             return Err(CheckError::violation(
                 exchange.number,
                 format!("id \"{id}\""),
-                member_text(&event, "id"),
+                member_text(event, "id"),
             ));
         }
-        if let Some((name, actual)) = difference_from_list(recording, &views, (exchange, mode), &event) {
+        if let Some((name, actual)) = difference_from_list(recording, &views, (exchange, mode), event) {
             let expected = format!("{name} of event {id} as the list shows it");
             return Err(CheckError::violation(exchange.number, expected, actual));
         }
@@ -336,7 +336,7 @@ fn difference_from_list(
     let id = text_at(event, &["id"])?;
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let mut rows = events.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();
-    let row = listed_events(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
+    let row = listed_events(recording, mode).remove(id).or_else(|| rows.peek().copied())?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
         (Value::Object(listed), Value::Object(single)) => Some(listed != single),
         (listed @ Value::String(_), single) => Some(contradict(listed, single)),
@@ -347,14 +347,13 @@ fn difference_from_list(
         return Some((name.to_owned(), member_text(event, name)));
     }
     let is_list_steady =
-        rows.all(|listed| first_contradiction(listed, &row, &STATE_FIELDS, contradict_in_field).is_none());
+        rows.all(|listed| first_contradiction(listed, row, &STATE_FIELDS, contradict_in_field).is_none());
     let fields: &[_] = if is_list_steady && is_unchanged_before(views, mode, event, exchange) {
         &[IMMUTABLE_FIELDS, STATE_FIELDS]
     } else {
         &[IMMUTABLE_FIELDS]
     };
-    let first =
-        fields.iter().find_map(|fields| first_contradiction(&row, event, fields, contradict_in_field));
+    let first = fields.iter().find_map(|fields| first_contradiction(row, event, fields, contradict_in_field));
     let (member, name) = first.or_else(|| changed_text(views, mode, exchange, event))?;
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }

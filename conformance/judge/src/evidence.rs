@@ -24,7 +24,7 @@ pub(super) struct PageView<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) mode: Mode,
     pub(super) request: PageRequest,
-    pub(super) page: Page,
+    pub(super) page: Page<'a>,
     /// The `Date` of the response. Without it, the time of the newest event in this and all earlier pages of the mode without
     /// a `Date`, which is not later than the read.
     pub(super) read_at: Option<OffsetDateTime>,
@@ -103,13 +103,13 @@ pub(super) fn with_article(noun: &str) -> String {
     format!("{article} {noun}")
 }
 
-impl PageView<'_> {
+impl<'a> PageView<'a> {
     pub(super) fn number(&self) -> u32 {
         self.exchange.number
     }
 
-    pub(super) fn rows(&self) -> &[Value] {
-        self.page.rows().map_or(&[], Vec::as_slice)
+    pub(super) fn rows(&self) -> &'a [Value] {
+        self.page.rows().unwrap_or_default()
     }
 
     /// Returns the numbers of the page; `None` if one is missing or invalid, or if it is not the requested page. Other
@@ -223,8 +223,8 @@ impl<'s> FullList<'s> {
     /// Concatenates the first long page of a list with later ones: those with the same total for
     /// which `is_included` returns `true`.
     fn join_pages(
-        views: &'s [PageView<'_>],
-        first: &'s PageView<'_>,
+        views: &[PageView<'s>],
+        first: &PageView<'s>,
         is_included: impl Fn(&PageView<'_>) -> bool,
     ) -> FullList<'s> {
         let mut rows: Vec<&Value> = first.rows().iter().collect();
@@ -245,15 +245,15 @@ impl<'s> FullList<'s> {
     }
 
     /// Returns the beginning of a list, from a read of its first long page and later pages with the same total.
-    pub(super) fn starting_with(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> FullList<'s> {
+    pub(super) fn starting_with(views: &[PageView<'s>], first: &PageView<'s>) -> FullList<'s> {
         FullList::join_pages(views, first, |_| true)
     }
 
     /// Returns the list from the first of two reads of its first long page, and from later pages that were read between
     /// the two. These are left out if the total changed, or if `is_first_enough` is set.
     pub(super) fn between_reads(
-        views: &'s [PageView<'_>],
-        [before, after]: [&'s PageView<'_>; 2],
+        views: &[PageView<'s>],
+        [before, after]: [&PageView<'s>; 2],
         is_first_enough: bool,
     ) -> FullList<'s> {
         let is_total_equal = before.page.meta_number("total") == after.page.meta_number("total");
@@ -264,7 +264,7 @@ impl<'s> FullList<'s> {
 
     /// Returns the list from each read of its first long page that is earlier than a page.
     pub(super) fn earlier_reads(
-        views: &'s [PageView<'_>],
+        views: &[PageView<'s>],
         view: &PageView<'_>,
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
@@ -277,7 +277,7 @@ impl<'s> FullList<'s> {
     /// or the read before the page, if the one after it has the same total.
     pub(super) fn at_time_of(
         recording: &Recording,
-        views: &'s [PageView<'_>],
+        views: &[PageView<'s>],
         view: &PageView<'_>,
     ) -> Option<FullList<'s>> {
         let total = |view: &PageView<'_>| view.page.meta_number("total");
@@ -309,7 +309,7 @@ pub(super) struct JoinedRow<'s> {
 
 /// Returns the beginning of a list without gaps, from a read of its first long page and later pages. Records that are created
 /// between two reads move others to the next page, so a later page joins the list if its first record is known.
-pub(super) fn joined_rows<'s>(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> Vec<JoinedRow<'s>> {
+pub(super) fn joined_rows<'s>(views: &[PageView<'s>], first: &PageView<'s>) -> Vec<JoinedRow<'s>> {
     let read = FullList::starting_with(views, first).rows;
     let mut page_number = read.len() as u64 / PER_PAGE_MAX + 1;
     let is_full = !read.is_empty() && (read.len() as u64).is_multiple_of(PER_PAGE_MAX);

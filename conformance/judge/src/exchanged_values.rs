@@ -39,7 +39,7 @@ pub(super) fn check(recording: &Recording, member: &str, fields: &[&str]) -> Res
     let listed = listed.flat_map(|view| view.rows().iter().map(|row| (Source::List, view.mode, row)));
     let in_events = found.iter().filter_map(|subject| {
         let source = if subject.is_delivered { Source::Delivery } else { Source::Event };
-        Some((source, subject.mode?, &subject.object))
+        Some((source, subject.mode?, subject.object))
     });
     let objects: Vec<_> = listed.chain(in_events).collect();
     for name in fields {
@@ -126,7 +126,7 @@ pub(super) fn check_notation(recording: &Recording) -> Result<(), CheckError> {
     let single: Vec<_> = single_charges(recording).collect();
     let single: Vec<ChargeCopy<'_>> = single
         .iter()
-        .filter_map(|single| Some((single.mode, find_charge(&single.body)?, single.number)))
+        .filter_map(|single| Some((single.mode, find_charge(single.body)?, single.number)))
         .collect();
     for name in TEXT_FIELDS {
         let in_events = values_in_events(&found, name);
@@ -137,10 +137,13 @@ pub(super) fn check_notation(recording: &Recording) -> Result<(), CheckError> {
 }
 
 /// Returns the value of a field in the events of each charge. `None` if the events show different values.
-fn values_in_events<'s>(found: &'s [Subject], name: &str) -> BTreeMap<(Mode, &'s str), Option<&'s Value>> {
+fn values_in_events<'s>(
+    found: &'s [Subject<'_>],
+    name: &str,
+) -> BTreeMap<(Mode, &'s str), Option<&'s Value>> {
     let mut values: BTreeMap<_, Option<&Value>> = BTreeMap::new();
     for subject in found.iter().filter(|subject| !subject.is_delivered) {
-        if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
+        if let (Some(mode), Some(code)) = (subject.mode, text_at(subject.object, &["code"])) {
             let value = subject.object.get(name);
             let known = values.entry((mode, code)).or_insert(value);
             *known = known.filter(|known| Some(*known) == value);

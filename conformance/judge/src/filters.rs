@@ -198,7 +198,7 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
             ));
         }
         let Some(page) = Page::from_exchange(exchange) else { continue };
-        let rows = page.rows().map_or(0, Vec::len);
+        let rows = page.rows().map_or(0, <[_]>::len);
         let total = page.meta_number("total").unwrap_or_default();
         if rows > 0 || total > 0 {
             // A similar value may be that of another object, which the filter then selects.
@@ -284,7 +284,7 @@ fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
                 is_earlier_list && other.rows().iter().any(is_match)
             };
             let is_first = view.request.page.unwrap_or(1) == 1;
-            if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(showed_match) {
+            if is_first && view.page.rows().is_some_and(<[_]>::is_empty) && views.iter().any(showed_match) {
                 let expected = format!("the events of {name} {value}, which the unfiltered list shows");
                 return Err(CheckError::violation(view.number(), expected, "an empty list"));
             }

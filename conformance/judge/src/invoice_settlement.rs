@@ -36,30 +36,30 @@ const PAIR_DELAY_MAX: time::Duration = time::Duration::seconds(10);
 const UNSETTLED_MIN: usize = 3;
 
 /// The events of a mode, from the long page of events that was read last and from filtered lists; and the invoices.
-struct EventHistory {
+struct EventHistory<'a> {
     /// The number of the long page's exchange.
     number: u32,
     /// The events of the long page.
-    rows: Vec<Value>,
+    rows: Vec<&'a Value>,
     /// `true` if the long page contains all events.
     is_complete: bool,
     /// The longest list of events without gaps that was read at once, newest first.
-    recent: Vec<Value>,
+    recent: Vec<&'a Value>,
     /// The events of lists with one filter.
-    filtered: Vec<Value>,
+    filtered: Vec<&'a Value>,
     /// The charges of which a filtered page contains all events, by code, with the exchange number of the last one.
     complete_charges: BTreeMap<String, u32>,
     /// The exchange number of the first page that contains an event, by the id of the event.
-    first_seen: BTreeMap<String, u32>,
+    first_seen: BTreeMap<&'a str, u32>,
     /// The rows of all pages of invoices.
-    invoices: Vec<Value>,
+    invoices: Vec<&'a Value>,
 }
 
-fn event_histories(recording: &Recording) -> Vec<EventHistory> {
+fn event_histories(recording: &Recording) -> Vec<EventHistory<'_>> {
     Mode::BOTH.into_iter().filter_map(|mode| event_history(recording, mode)).collect()
 }
 
-fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
+fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory<'_>> {
     let exchange = recording.find_last(|exchange| {
         let is_long_page = matches!(
             &exchange.purpose,
@@ -69,7 +69,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         is_long_page && exchange.caller == Caller::Own(mode) && exchange.status() == Some(200)
     })?;
     let page = Page::from_exchange(exchange)?;
-    let rows = page.rows()?.clone();
+    let rows: Vec<_> = page.rows()?.iter().collect();
     let is_complete = page.meta_number("total").is_some_and(|total| total <= rows.len() as u64);
     let views = readable_pages(recording);
     let reads = first_long_page_reads(&views, List::Events, mode);
@@ -78,7 +78,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         number: exchange.number,
         rows,
         is_complete,
-        recent: recent.unwrap_or_default().into_iter().map(|joined| joined.row.clone()).collect(),
+        recent: recent.unwrap_or_default().into_iter().map(|joined| joined.row).collect(),
         filtered: Vec::new(),
         complete_charges: BTreeMap::new(),
         first_seen: BTreeMap::new(),
@@ -88,16 +88,16 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         match view.request.list {
             List::Charges => continue,
             List::Invoices => {
-                history.invoices.extend(view.rows().iter().cloned());
+                history.invoices.extend(view.rows());
                 continue;
             }
             List::Events => {}
         }
         for id in view.rows().iter().filter_map(|row| text_at(row, &["id"])) {
-            history.first_seen.entry(id.to_owned()).or_insert(view.number());
+            history.first_seen.entry(id).or_insert(view.number());
         }
         let [(name, value)] = &view.request.filters[..] else { continue };
-        history.filtered.extend(view.rows().iter().cloned());
+        history.filtered.extend(view.rows());
         let is_all = view.page.meta_number("total") == Some(view.rows().len() as u64);
         if name == "charge" && is_all && !view.rows().is_empty() {
             history.complete_charges.insert(value.clone(), view.number());
@@ -106,21 +106,21 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     Some(history)
 }
 
-impl EventHistory {
+impl<'a> EventHistory<'a> {
     /// Returns all events; some of them repeatedly.
-    fn events(&self) -> impl Iterator<Item = &Value> {
-        self.rows.iter().chain(&self.recent).chain(&self.filtered)
+    fn events(&self) -> impl Iterator<Item = &'a Value> {
+        self.rows.iter().chain(&self.recent).chain(&self.filtered).copied()
     }
 
-    fn of_type(&self, kind: &str) -> impl Iterator<Item = &Value> {
+    fn of_type(&self, kind: &str) -> impl Iterator<Item = &'a Value> {
         self.events().filter(move |row| text_at(row, &["type"]) == Some(kind))
     }
 
-    fn paid_charge(&self, code: &str) -> Option<&Value> {
+    fn paid_charge(&self, code: &str) -> Option<&'a Value> {
         self.of_type("charge.paid").find(|row| text_at(row, &["charge", "code"]) == Some(code))
     }
 
-    fn paid_invoice(&self, code: &str) -> Option<&Value> {
+    fn paid_invoice(&self, code: &str) -> Option<&'a Value> {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
@@ -151,20 +151,20 @@ impl EventHistory {
     /// the time of the oldest event may be on the next page.
     fn has_recent_history(&self, member: &str, code: &str) -> bool {
         let created = format!("{member}.created");
-        let oldest = self.recent.iter().filter_map(recorded_at).min();
+        let oldest = self.recent.iter().copied().filter_map(recorded_at).min();
         let is_creation = |row: &Value| {
             text_at(row, &["type"]) == Some(&created)
                 && text_at(row, &[member, "code"]) == Some(code)
                 && recorded_at(row) > oldest
         };
-        self.recent.iter().any(is_creation)
+        self.recent.iter().copied().any(is_creation)
     }
 
     /// Returns `true` if `row` is one of the recent events, and so much older than the newest of them that its related
     /// events must be among them.
     fn is_long_before_newest(&self, row: &Value) -> bool {
         let is_recent = self.recent.iter().any(|recent| recent["id"] == row["id"]);
-        let newest = self.recent.iter().filter_map(recorded_at).max();
+        let newest = self.recent.iter().copied().filter_map(recorded_at).max();
         is_recent
             && newest
                 .zip(recorded_at(row))
@@ -174,7 +174,7 @@ impl EventHistory {
     /// Returns `true` if `row` is one of the recent events, and over a minute older than the newest of them.
     fn is_minute_before_newest(&self, row: &Value) -> bool {
         let is_recent = self.recent.iter().any(|recent| recent["id"] == row["id"]);
-        let newest = self.recent.iter().filter_map(recorded_at).max();
+        let newest = self.recent.iter().copied().filter_map(recorded_at).max();
         is_recent
             && newest
                 .zip(recorded_at(row))
@@ -184,11 +184,11 @@ impl EventHistory {
     /// Returns the events of a type that are so old, and whose objects are so new, that the related events must be among the
     /// recent events. `relate` returns the charges and invoices of the related events, and the related event.
     fn related_pairs<'h>(
-        &'h self,
+        &self,
         kind: &str,
-        relate: impl Fn(&'h Value) -> Option<RelatedEvent<'h>>,
-    ) -> Vec<(&'h Value, Option<&'h Value>)> {
-        let rows = self.recent.iter().filter(|row| text_at(row, &["type"]) == Some(kind));
+        relate: impl Fn(&'a Value) -> Option<RelatedEvent<'h>>,
+    ) -> Vec<(&'a Value, Option<&'h Value>)> {
+        let rows = self.recent.iter().copied().filter(|row| text_at(row, &["type"]) == Some(kind));
         let is_complete = |related: &RelatedEvent<'_>| {
             related.codes.iter().all(|code| self.has_recent_history(related.member, code))
         };
@@ -205,7 +205,7 @@ impl EventHistory {
         let owners: BTreeMap<&str, &str> = self
             .events()
             .filter_map(|row| row.get("invoice"))
-            .chain(&self.invoices)
+            .chain(self.invoices.iter().copied())
             .filter_map(|invoice| Some((invoice_charge_codes(invoice)?, text_at(invoice, &["code"])?)))
             .flat_map(|(charges, invoice)| charges.into_iter().map(move |charge| (charge, invoice)))
             .collect();
@@ -246,7 +246,7 @@ impl EventHistory {
 
     /// Returns `true` if the long page has all events of the day before `row`, or all events.
     fn covers_day_before(&self, row: &Value) -> bool {
-        let oldest = self.rows.iter().filter_map(recorded_at).min();
+        let oldest = self.rows.iter().copied().filter_map(recorded_at).min();
         self.is_complete
             || oldest
                 .zip(recorded_at(row))
@@ -255,13 +255,13 @@ impl EventHistory {
 
     /// Returns `true` if the long page has an event that is older than `row` and its related events.
     fn covers_event(&self, row: &Value) -> bool {
-        let oldest = self.rows.iter().filter_map(recorded_at).min();
+        let oldest = self.rows.iter().copied().filter_map(recorded_at).min();
         oldest.zip(recorded_at(row)).is_some_and(|(oldest, recorded)| recorded - oldest >= SAME_PAYMENT_MAX)
     }
 
     /// Returns `true` if an event is so much older than the newest that its related events must have been recorded.
     fn is_long_ago(&self, row: &Value) -> bool {
-        let newest = self.rows.iter().filter_map(recorded_at).max();
+        let newest = self.rows.iter().copied().filter_map(recorded_at).max();
         newest.zip(recorded_at(row)).is_some_and(|(newest, recorded)| newest - recorded >= CONSISTENCY_TIME)
     }
 }
@@ -338,17 +338,17 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
 
 /// Returns the violation if the charges in the invoice of an `invoice.paid` are empty or null. Their format is not specified,
 /// but these values contain no charge in any interpretation. The invoice of a test delivery may not exist.
-fn settled_without_charges(invoices: &[Subject]) -> Option<CheckError> {
+fn settled_without_charges(invoices: &[Subject<'_>]) -> Option<CheckError> {
     let is_empty = |charges: &Value| match charges {
         Value::Null => true,
         Value::Array(charges) => charges.is_empty(),
         Value::Object(charges) => charges.is_empty(),
         _ => false,
     };
-    let has_empty_charges = |subject: &&Subject| subject.object.get("charges").is_some_and(is_empty);
+    let has_empty_charges = |subject: &&Subject<'_>| subject.object.get("charges").is_some_and(is_empty);
     let mut settled = invoices.iter().filter(|subject| subject.is_settlement() && subject.mode.is_some());
     let invoice = settled.find(has_empty_charges)?;
-    let actual = member_text(&invoice.object, "charges");
+    let actual = member_text(invoice.object, "charges");
     Some(invoice.violation("a paid charge in the invoice of an invoice.paid", actual))
 }
 
@@ -357,13 +357,13 @@ const WITHOUT_PAID_CHARGE_MIN: usize = 3;
 
 /// Checks that the charges in settled invoices do not all have the status of new charges, although `charge.paid` shows the
 /// status `paid`. Charges without a status, or with other statuses, prove nothing.
-fn check_charges_are_paid(recording: &Recording, invoices: &[Subject]) -> Result<(), CheckError> {
+fn check_charges_are_paid(recording: &Recording, invoices: &[Subject<'_>]) -> Result<(), CheckError> {
     let charges = subjects(recording, "charge").unwrap_or_default();
     for is_delivered in [true, false] {
         let statuses = |kind: &str| -> BTreeSet<&str> {
             let of_kind =
                 charges.iter().filter(|charge| charge.kind == kind && charge.is_delivered == is_delivered);
-            of_kind.filter_map(|charge| text_at(&charge.object, &["status"])).collect()
+            of_kind.filter_map(|charge| text_at(charge.object, &["status"])).collect()
         };
         let (new, paid) = (statuses("charge.created"), statuses("charge.paid"));
         let settled: Vec<_> = invoices
@@ -371,8 +371,8 @@ fn check_charges_are_paid(recording: &Recording, invoices: &[Subject]) -> Result
             .filter(|invoice| invoice.is_settlement() && invoice.is_delivered == is_delivered)
             .collect();
         let codes: BTreeSet<_> =
-            settled.iter().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
-        let are_new = |invoice: &&Subject| {
+            settled.iter().filter_map(|invoice| text_at(invoice.object, &["code"])).collect();
+        let are_new = |invoice: &&Subject<'_>| {
             let charges = invoice.object["charges"].as_array();
             let is_new =
                 |charge: &Value| text_at(charge, &["status"]).is_some_and(|status| new.contains(status));
@@ -384,7 +384,7 @@ fn check_charges_are_paid(recording: &Recording, invoices: &[Subject]) -> Result
             && settled.iter().all(are_new);
         if let Some(invoice) = settled.last().filter(|_| has_fault) {
             let actual =
-                format!("{}, and no paid charge in any other", member_text(&invoice.object, "charges"));
+                format!("{}, and no paid charge in any other", member_text(invoice.object, "charges"));
             return Err(invoice.violation("a paid charge in the invoice of an invoice.paid", actual));
         }
     }
@@ -435,7 +435,7 @@ fn judge_settled(recording: &Recording) -> CheckResult {
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
         let of_events = history.events().filter_map(|row| row.get("invoice"));
         let mut unsettled = BTreeMap::new();
-        for invoice in of_events.chain(&history.invoices) {
+        for invoice in of_events.chain(history.invoices.iter().copied()) {
             let Some(code) = text_at(invoice, &["code"]) else { continue };
             let codes = invoice_charge_codes(invoice).unwrap_or_default();
             let Some(paid_event) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };

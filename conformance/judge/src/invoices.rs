@@ -47,14 +47,14 @@ const AN_INVOICE: &str = "an invoice";
 
 /// Returns the invoice in the body of a delivery.
 fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
-    parsed.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
+    parsed.body?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
 /// Judges the charges of listed invoices first, then the fields of each invoice.
 fn judge_fields(recording: &Recording) -> CheckResult {
     check_no_shared_charge(recording)?;
     let outcome =
-        judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))?;
+        judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(subject.object)))?;
     check_no_empty_field(recording)?;
     exchanged_values::check(recording, "invoice", &OWN_TEXT_FIELDS)?;
     values_by_type::check(recording, "invoice")?;
@@ -68,7 +68,7 @@ fn check_single_codes(recording: &Recording) -> Result<(), CheckError> {
             continue;
         };
         let body = exchange.response().and_then(|response| response.body.json());
-        if let Some(invoice) = body.as_ref().and_then(|body| find_by_fields(body, &FIELDS))
+        if let Some(invoice) = body.and_then(|body| find_by_fields(body, &FIELDS))
             && text_at(invoice, &["code"]) != Some(id)
         {
             let expected = format!("the invoice with code {id}");
@@ -93,11 +93,11 @@ fn check_own_values(recording: &Recording) -> Result<(), CheckError> {
             .iter()
             .filter(|invoice| invoice.mode == Some(mode) && recording.exact_amounts)
             .filter_map(|invoice| {
-                let [code, value] = ["code", name].map(|name| text_at(&invoice.object, &[name]));
+                let [code, value] = ["code", name].map(|name| text_at(invoice.object, &[name]));
                 Some((code?, (value.filter(|value| !value.is_empty())?, invoice)))
             })
             .collect();
-        let names_other = |(code, (value, _)): &(&&str, &(&str, &Subject))| {
+        let names_other = |(code, (value, _)): &(&&str, &(&str, &Subject<'_>))| {
             let is_separator = |letter: char| !letter.is_ascii_alphanumeric() && !"-_".contains(letter);
             let is_code = |part: &str| part.len() >= CODE_LEN_MIN && values.contains_key(part);
             name == "hosted_url" && !value.contains(**code) && value.split(is_separator).any(is_code)
@@ -129,24 +129,22 @@ fn check_no_empty_field(recording: &Recording) -> Result<(), CheckError> {
     let invoices = subjects(recording, "invoice")?;
     // The invoice of a test delivery may not exist.
     let invoices = || invoices.iter().filter(|invoice| invoice.mode.is_some());
-    let is_empty = |invoice: &Subject, name: &str| {
+    let is_empty = |invoice: &Subject<'_>, name: &str| {
         matches!(&invoice.object[name], Value::Null | Value::Bool(false)) || invoice.object[name] == ""
     };
-    let violation = |invoice: &Subject, name: &str| {
-        Err(invoice.violation(format!("{name} of the invoice"), member_text(&invoice.object, name)))
+    let violation = |invoice: &Subject<'_>, name: &str| {
+        Err(invoice.violation(format!("{name} of the invoice"), member_text(invoice.object, name)))
     };
     for (name, count_min) in REQUIRED_FIELDS {
         let empty: Vec<_> = invoices().filter(|invoice| is_empty(invoice, name)).collect();
         // An invoice without a code is identified by its event.
-        let ids: BTreeSet<_> = empty
-            .iter()
-            .map(|invoice| text_at(&invoice.object, &["code"]).or(invoice.event_id.as_deref()))
-            .collect();
+        let ids: BTreeSet<_> =
+            empty.iter().map(|invoice| text_at(invoice.object, &["code"]).or(invoice.event_id)).collect();
         if let Some(invoice) = empty.last().filter(|_| ids.len() >= count_min) {
             return violation(invoice, name);
         }
     }
-    let codes: BTreeSet<_> = invoices().filter_map(|invoice| text_at(&invoice.object, &["code"])).collect();
+    let codes: BTreeSet<_> = invoices().filter_map(|invoice| text_at(invoice.object, &["code"])).collect();
     for name in USUAL_FIELDS {
         let is_never_set = invoices().all(|invoice| is_empty(invoice, name));
         if let Some(invoice) =

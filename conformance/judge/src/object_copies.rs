@@ -3,7 +3,6 @@
 //! The times are those of the run's clock, so that copies can be ordered even if the clocks of the service differ.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde_json::Value;
 use time::{Duration, OffsetDateTime};
@@ -95,8 +94,8 @@ impl<'a> ObjectCopy<'a> {
 pub(crate) struct CopySources<'a> {
     pub(crate) views: Vec<PageView<'a>>,
     /// Single objects with their modes and members.
-    objects: Vec<(&'a Exchange, Mode, &'static str, Arc<Value>)>,
-    events: Vec<(&'a Exchange, Mode, Value)>,
+    objects: Vec<(&'a Exchange, Mode, &'static str, &'a Value)>,
+    events: Vec<(&'a Exchange, Mode, &'a Value)>,
     received: Option<ReceivedDeliveries<'a>>,
     /// The time of the run's clock at the start of the receiver, if it is known.
     receiver_start: Option<Duration>,
@@ -204,7 +203,7 @@ impl<'a> CopySources<'a> {
             else {
                 continue;
             };
-            let data = parsed.body.as_ref().map_or(&Value::Null, |body| &body["data"]);
+            let data = parsed.body.map_or(&Value::Null, |body| &body["data"]);
             let is_complete =
                 parsed.delivery.endpoint.is_some_and(|endpoint| complete_endpoints.contains(&endpoint));
             let last_read_at = lists.first_page_read_at.get(&mode).copied();

@@ -80,7 +80,7 @@ fn responses(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Receive
     recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.response()?)))
 }
 
-fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
+fn pages(recording: &Recording) -> impl Iterator<Item = Page<'_>> {
     recording
         .exchanges
         .iter()
@@ -88,8 +88,8 @@ fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
         .filter_map(Page::from_exchange)
 }
 
-fn rows(recording: &Recording) -> Vec<Value> {
-    pages(recording).flat_map(|page| page.rows().cloned().unwrap_or_default()).collect()
+fn rows(recording: &Recording) -> impl Iterator<Item = &Value> {
+    pages(recording).filter_map(Page::rows).flatten()
 }
 
 fn retry_after(recording: &Recording) -> BTreeSet<String> {
@@ -163,7 +163,7 @@ fn uuid_version(id: &str) -> Option<String> {
 
 fn times(recording: &Recording) -> BTreeSet<String> {
     let rows = rows(recording);
-    let stamps = rows.iter().filter_map(|row| text_at(row, &["created_at"]));
+    let stamps = rows.filter_map(|row| text_at(row, &["created_at"]));
     let format = |text: &str| {
         let (time, zone) = match text.strip_suffix('Z') {
             Some(time) => (time, "Z"),
@@ -194,7 +194,7 @@ fn empty_last_page(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn states(recording: &Recording) -> BTreeSet<String> {
-    rows(recording).iter().filter_map(|row| text_at(row, &["status"])).map(str::to_owned).collect()
+    rows(recording).filter_map(|row| text_at(row, &["status"])).map(str::to_owned).collect()
 }
 
 fn limit_headers(recording: &Recording) -> BTreeSet<String> {
@@ -216,17 +216,17 @@ fn server(recording: &Recording) -> BTreeSet<String> {
 }
 
 /// Returns the deliveries whose body is JSON.
-fn json_deliveries(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
+fn json_deliveries(recording: &Recording) -> impl Iterator<Item = (&Delivery, &Value)> {
     let received = recording
         .deliveries
         .iter()
         .flat_map(|deliveries| &deliveries.received)
         .filter(|delivery| !delivery.redirected);
-    received.filter_map(|delivery| Some((delivery, serde_json::from_slice(&delivery.body.0).ok()?)))
+    received.filter_map(|delivery| Some((delivery, delivery.body.json()?)))
 }
 
 fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
-    json_deliveries(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
+    json_deliveries(recording).filter_map(|(_, body)| uuid_version(text_at(body, &["id"])?)).collect()
 }
 
 /// Counts the deliveries that an endpoint accepted although it had accepted the same event before.
@@ -234,7 +234,7 @@ fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
     let mut accepted = BTreeSet::new();
     let mut count = 0;
     for (delivery, body) in json_deliveries(recording) {
-        let event = text_at(&body, &["event_id"]).unwrap_or_default().to_owned();
+        let event = text_at(body, &["event_id"]).unwrap_or_default().to_owned();
         if !event.is_empty() && delivery.was_accepted() && !accepted.insert((delivery.endpoint, event)) {
             count += 1;
         }
@@ -250,7 +250,7 @@ fn delivery_order(recording: &Recording) -> BTreeSet<String> {
     let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
     let mut found = BTreeSet::new();
     for (delivery, body) in json_deliveries(recording) {
-        let Some(created_at) = text_at(&body, &["created_at"]) else { continue };
+        let Some(created_at) = text_at(body, &["created_at"]) else { continue };
         if let Some(previous) = last.insert(delivery.endpoint, created_at.to_owned()) {
             found.insert(
                 if previous.as_str() <= created_at { "as created" } else { "not always as created" }
@@ -286,7 +286,7 @@ fn additional_members(recording: &Recording) -> BTreeSet<String> {
         let names = |value: &Value| -> Vec<String> {
             value.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default()
         };
-        found.extend(names(&body).into_iter().filter(|name| !ENVELOPE.contains(&name.as_str())));
+        found.extend(names(body).into_iter().filter(|name| !ENVELOPE.contains(&name.as_str())));
         let data = body.get("data").map(names).unwrap_or_default();
         let additional = data.into_iter().filter(|name| !DATA.contains(&name.as_str()));
         found.extend(additional.map(|name| format!("data.{name}")));

@@ -150,8 +150,7 @@ fn judge_per_page(recording: &Recording) -> CheckResult {
 fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
     let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
     for exchange in own.filter(|exchange| matches!(exchange.purpose, Purpose::Page(_))) {
-        let page = Page::from_exchange(exchange);
-        let rows = page.as_ref().and_then(Page::rows).map_or(0, Vec::len) as u64;
+        let rows = Page::from_exchange(exchange).and_then(Page::rows).map_or(0, <[_]>::len) as u64;
         if rows > PER_PAGE_MAX {
             let expected = format!("a refusal or at most {PER_PAGE_MAX} rows");
             let actual = format!("{rows} rows at {}", exchange.target);

@@ -15,23 +15,23 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 pub(super) struct ParsedDelivery<'a> {
     pub(super) delivery: &'a Delivery,
     /// The body, if it is JSON.
-    pub(super) body: Option<Value>,
+    pub(super) body: Option<&'a Value>,
 }
 
-impl ParsedDelivery<'_> {
+impl<'a> ParsedDelivery<'a> {
     /// Returns the string at a path of the body.
-    pub(super) fn text(&self, path: &[&str]) -> Option<&str> {
-        text_at(self.body.as_ref()?, path)
+    pub(super) fn text(&self, path: &[&str]) -> Option<&'a str> {
+        text_at(self.body?, path)
     }
 
     /// Returns the type of the event in the body.
-    pub(super) fn event_type(&self) -> Option<&str> {
+    pub(super) fn event_type(&self) -> Option<&'a str> {
         self.text(&["event"])
     }
 
     /// Returns the charge in the body.
-    pub(super) fn charge(&self) -> Option<&Value> {
-        self.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
+    pub(super) fn charge(&self) -> Option<&'a Value> {
+        self.body?.get("data")?.get("charge").filter(|charge| charge.is_object())
     }
 
     /// Returns the mode in the body.
@@ -42,7 +42,7 @@ impl ParsedDelivery<'_> {
 
     /// Returns `true` for a delivery of "Send test event", which has no event and needs no subscription.
     pub(super) fn is_test(&self) -> bool {
-        self.body.as_ref().is_some_and(|body| body.get("test") == Some(&Value::Bool(true)))
+        self.body.is_some_and(|body| body.get("test") == Some(&Value::Bool(true)))
     }
 
     /// Returns the name of the delivery in findings.
@@ -65,10 +65,10 @@ pub(super) struct ReceivedDeliveries<'a> {
     pub(super) parsed: Vec<ParsedDelivery<'a>>,
 }
 
-impl ReceivedDeliveries<'_> {
+impl<'a> ReceivedDeliveries<'a> {
     /// Returns the deliveries whose body is a JSON object.
-    pub(super) fn readable_deliveries(&self) -> impl Iterator<Item = &ParsedDelivery<'_>> {
-        self.parsed.iter().filter(|parsed| parsed.body.as_ref().is_some_and(Value::is_object))
+    pub(super) fn readable_deliveries(&self) -> impl Iterator<Item = &ParsedDelivery<'a>> {
+        self.parsed.iter().filter(|parsed| parsed.body.is_some_and(Value::is_object))
     }
 
     /// Returns the mode of the endpoint that received a delivery, if declared.
@@ -86,7 +86,7 @@ pub(super) fn received_deliveries(recording: &Recording) -> Result<ReceivedDeliv
              or declare `--without webhooks`",
         ));
     };
-    let parse = |delivery| ParsedDelivery { delivery, body: serde_json::from_slice(&delivery.body.0).ok() };
+    let parse = |delivery| ParsedDelivery { delivery, body: delivery.body.json() };
     let parsed: Vec<_> = all.received.iter().filter(|delivery| !delivery.redirected).map(parse).collect();
     if parsed.is_empty() {
         return Err(no_deliveries(all));

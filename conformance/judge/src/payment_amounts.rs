@@ -169,7 +169,7 @@ fn is_asset_amount_zero((copy, _): CopyWithEvents<'_, '_>) -> Option<bool> {
 type PaymentGroup<'a> = (&'a str, Option<Mode>, Option<&'a str>);
 
 /// A confirmed payment of each charge of a group, with its received amount.
-type PaymentsByCharge<'a> = BTreeMap<(Mode, &'a str), (&'a str, &'a Subject)>;
+type PaymentsByCharge<'a> = BTreeMap<(Mode, &'a str), (&'a str, &'a Subject<'a>)>;
 
 /// Checks that no group of confirmed payments in events, or in deliveries, has only received amounts of zero: those of an event
 /// type, in one mode, with one coin, or all. The owner may settle a charge manually, so only charges with a detected transfer
@@ -185,12 +185,12 @@ pub(super) fn check_zero_payments(recording: &Recording, is_delivered: bool) -> 
         if !has("charge.payment_detected") || has("charge.refunded") {
             continue;
         }
-        let payments = versions.iter().filter(|version| CONFIRMED_TYPES.contains(&&*version.kind));
+        let payments = versions.iter().filter(|version| CONFIRMED_TYPES.contains(&version.kind));
         for payment in payments.filter(|version| version.is_delivered == is_delivered) {
-            let [amount, asset] = ["received_amount", "asset"].map(|name| text_at(&payment.object, &[name]));
+            let [amount, asset] = ["received_amount", "asset"].map(|name| text_at(payment.object, &[name]));
             let Some(amount) = amount else { continue };
             for (mode_of_group, asset) in [(None, None), (Some(mode), None), (None, asset)] {
-                let group = groups.entry((&payment.kind, mode_of_group, asset)).or_default();
+                let group = groups.entry((payment.kind, mode_of_group, asset)).or_default();
                 group.insert((mode, code), (amount, payment));
             }
         }

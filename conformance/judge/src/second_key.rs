@@ -42,7 +42,7 @@ fn second_account(recording: &Recording) -> Result<&Exchange, CheckError> {
 fn is_same_account(recording: &Recording) -> bool {
     let account_data = |exchange: &Exchange| {
         let body = exchange.response().and_then(|response| response.body.json())?;
-        Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
+        Some(body.get("data").filter(|data| data.is_object()).unwrap_or(body).clone())
     };
     let account = recording
         .find_last(|exchange| exchange.caller == Caller::SecondKey && exchange.purpose == Purpose::Account);
@@ -51,7 +51,7 @@ fn is_same_account(recording: &Recording) -> bool {
         return true;
     }
     let second_page = second_key_page(recording, List::Events);
-    let second_ids = second_page.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
+    let second_ids = second_page.as_ref().and_then(|(_, page)| page.rows()).map(ids);
     let views = compared_pages(recording);
     let first_ids = last_first_long_page_read(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
     first_ids.is_some_and(|first_ids| !first_ids.is_empty() && Some(first_ids) == second_ids)
@@ -158,7 +158,7 @@ fn check_same_records(recording: &Recording, list: List) -> Result<(), CheckErro
 }
 
 /// Returns the last page of a list that was requested with the second key.
-fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
+fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page<'_>)> {
     let latest = last_list_read(recording, Caller::SecondKey, list)?;
     Some((latest, Page::from_exchange(latest)?))
 }

@@ -152,7 +152,7 @@ fn check_delivered_charges(recording: &Recording, views: &[PageView<'_>]) -> Res
         .collect();
     let mut kinds: BTreeMap<&str, BTreeMap<&str, Option<DeliveredCharge<'_>>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
-        let charges = parsed.body.as_ref().map(|body| &body["data"]["invoice"]["charges"]);
+        let charges = parsed.body.map(|body| &body["data"]["invoice"]["charges"]);
         let is_old = listed_at.saturating_sub(parsed.delivery.arrived) > RECORDED_TOGETHER_MAX;
         let created_at = parsed.text(&["created_at"]).and_then(parse_utc);
         for charge in charges.and_then(Value::as_array).into_iter().flatten().filter(|_| is_old) {

@@ -16,14 +16,14 @@ use crate::evidence::{readable_pages, recorded_at};
 use crate::parsed_deliveries::{no_delivery_with, received_deliveries};
 
 /// A charge or an invoice, and its source.
-pub(super) struct Subject {
-    pub(super) object: Value,
+pub(super) struct Subject<'a> {
+    pub(super) object: &'a Value,
     /// The mode of its event; `None` for a test delivery, whose object may not exist.
     pub(super) mode: Option<Mode>,
     /// The type of its event.
-    pub(super) kind: String,
+    pub(super) kind: &'a str,
     /// The id of its event, if it has one.
-    pub(super) event_id: Option<String>,
+    pub(super) event_id: Option<&'a str>,
     /// The time of its event; `None` for a delivery, which has a time of its own.
     pub(super) recorded_at: Option<OffsetDateTime>,
     /// The time of its event or delivery.
@@ -35,10 +35,10 @@ pub(super) struct Subject {
     source: String,
 }
 
-impl Subject {
+impl Subject<'_> {
     /// Returns `true` if the charge is paid, by the event or its status. Before that, fields may be null or missing.
     pub(super) fn is_paid(&self) -> bool {
-        self.kind == "charge.paid" || text_at(&self.object, &["status"]) == Some("paid")
+        self.kind == "charge.paid" || text_at(self.object, &["status"]) == Some("paid")
     }
 
     /// Returns `true` if the event reports the payment of a charge.
@@ -57,13 +57,13 @@ impl Subject {
 }
 
 /// Returns the charges or the invoices of all deliveries and events, or the reason why there are none.
-pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subject>, CheckError> {
+pub(super) fn subjects<'a>(recording: &'a Recording, member: &str) -> Result<Vec<Subject<'a>>, CheckError> {
     let mut subjects = Vec::new();
     if let Ok(received) = received_deliveries(recording) {
         for parsed in received.readable_deliveries() {
-            let object = parsed.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
-            let Some(object) = object.filter(Value::is_object) else { continue };
-            let kind = parsed.event_type().unwrap_or_default().to_owned();
+            let object = parsed.body.and_then(|body| body.get("data")?.get(member));
+            let Some(object) = object.filter(|object| object.is_object()) else { continue };
+            let kind = parsed.event_type().unwrap_or_default();
             if kind
                 .split('.')
                 .next()
@@ -75,7 +75,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
                 object,
                 mode: parsed.mode().filter(|_| !parsed.is_test()),
                 kind,
-                event_id: parsed.text(&["event_id"]).map(str::to_owned),
+                event_id: parsed.text(&["event_id"]),
                 recorded_at: None,
                 created_at: parsed.text(&["created_at"]).and_then(parse_utc),
                 is_delivered: true,
@@ -86,8 +86,7 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
     }
     let views = readable_pages(recording);
     let listed = views.iter().filter(|view| view.request.list == List::Events);
-    let listed =
-        listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), Some(view.mode), row.clone())));
+    let listed = listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), Some(view.mode), row)));
     let own_mode = |exchange: &Exchange| match exchange.caller {
         Caller::Own(mode) => Some(mode),
         _ => None,
@@ -99,9 +98,9 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
     let single = own_requests
         .filter_map(|exchange| Some((exchange.number, own_mode(exchange), single_event(exchange)?)));
     for (number, mode, event) in listed.chain(single) {
-        let Some(object) = event.get(member).filter(|object| object.is_object()).cloned() else { continue };
-        let source = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
-        let kind = text_at(&event, &["type"]).unwrap_or_default().to_owned();
+        let Some(object) = event.get(member).filter(|object| object.is_object()) else { continue };
+        let source = format!("event {}", text_at(event, &["id"]).unwrap_or("without an id"));
+        let kind = text_at(event, &["type"]).unwrap_or_default();
         // events.subject judges a member that does not belong to the type.
         if kind.split('.').next() != Some(member) {
             continue;
@@ -110,9 +109,9 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             object,
             mode,
             kind,
-            event_id: text_at(&event, &["id"]).map(str::to_owned),
-            recorded_at: recorded_at(&event),
-            created_at: recorded_at(&event),
+            event_id: text_at(event, &["id"]),
+            recorded_at: recorded_at(event),
+            created_at: recorded_at(event),
             is_delivered: false,
             exchange: Some(number),
             source,
@@ -134,7 +133,7 @@ pub(super) fn judge_each_subject(
     recording: &Recording,
     member: &str,
     needed: &str,
-    mismatch: impl Fn(&Subject) -> Option<Option<Mismatch>>,
+    mismatch: impl Fn(&Subject<'_>) -> Option<Option<Mismatch>>,
 ) -> CheckResult {
     let mut judged = false;
     for subject in subjects(recording, member)? {

@@ -139,18 +139,18 @@ const DELIVERED_FULL_MIN: usize = 3;
 /// transfer does not count, nor one that is shown as paid since.
 fn check_delivered(recording: &Recording) -> Result<(), CheckError> {
     let charges = subjects(recording, "charge").unwrap_or_default();
-    let code = |charge: &Subject| text_at(&charge.object, &["code"]).map(str::to_owned);
+    let code = |charge: &Subject<'_>| text_at(charge.object, &["code"]).map(str::to_owned);
     let mut transfers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for detected in charges.iter().filter(|charge| charge.kind == "charge.payment_detected") {
         transfers.entry((detected.mode, code(detected))).or_default().insert(&detected.event_id);
     }
     let underpaid = charges.iter().filter(|charge| charge.is_delivered && charge.kind == "charge.underpaid");
     let underpaid: Vec<_> = underpaid
-        .filter(|charge| !charge.is_paid() && received_and_due(&charge.object).is_some())
+        .filter(|charge| !charge.is_paid() && received_and_due(charge.object).is_some())
         .filter(|charge| transfers.get(&(charge.mode, code(charge))).is_none_or(|ids| ids.len() <= 1))
         .collect();
     let codes: BTreeSet<_> = underpaid.iter().map(|charge| (charge.mode, code(charge))).collect();
-    let are_full = underpaid.iter().all(|charge| is_fully_received(&charge.object));
+    let are_full = underpaid.iter().all(|charge| is_fully_received(charge.object));
     match underpaid.last().filter(|_| are_full && codes.len() >= DELIVERED_FULL_MIN) {
         Some(charge) => Err(charge.violation(
             "less received of an underpaid charge than its amount",

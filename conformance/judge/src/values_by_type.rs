@@ -43,14 +43,14 @@ const WITHDRAWN_TYPES: [&str; 2] = ["invoice.voided", "invoice.paid"];
 type SourceId = Option<u32>;
 
 /// The versions of one object in one source, oldest first.
-type FieldVersions<'s> = Vec<&'s Subject>;
+type FieldVersions<'s> = Vec<&'s Subject<'s>>;
 
 /// Checks the fields of charges or of invoices.
 pub(super) fn check(recording: &Recording, member: &str) -> Result<(), CheckError> {
     let found = subjects(recording, member)?;
     let mut objects: BTreeMap<(Mode, &str, SourceId), FieldVersions<'_>> = BTreeMap::new();
     for subject in &found {
-        if let (Some(mode), Some(code)) = (subject.mode, text_at(&subject.object, &["code"])) {
+        if let (Some(mode), Some(code)) = (subject.mode, text_at(subject.object, &["code"])) {
             objects.entry((mode, code, subject.exchange)).or_default().push(subject);
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn check(recording: &Recording, member: &str) -> Result<(), CheckErro
 #[derive(Default)]
 struct FaultsOfType<'s> {
     compared: BTreeSet<(Mode, &'s str)>,
-    faulty: BTreeMap<(Mode, &'s str), (&'s Subject, &'s Subject)>,
+    faulty: BTreeMap<(Mode, &'s str), (&'s Subject<'s>, &'s Subject<'s>)>,
 }
 
 /// Checks one field, for each event type and separately in deliveries and on pages.
@@ -79,10 +79,10 @@ fn check_field<'s>(
         let judged = versions.iter().enumerate().filter(|(_, version)| !version.kind.ends_with(".created"));
         for (index, version) in judged {
             let Some(reference) = reference(&versions[..index], name) else { continue };
-            if may_differ(name, &version.kind) {
+            if may_differ(name, version.kind) {
                 continue;
             }
-            let of_type = by_type.entry((&version.kind, source.is_some())).or_default();
+            let of_type = by_type.entry((version.kind, source.is_some())).or_default();
             of_type.compared.insert((*mode, code));
             let is_faulty = is_empty(version.object.get(name))
                 || is_temporarily_different(name, reference, version, &versions[index + 1..]);
@@ -95,8 +95,8 @@ fn check_field<'s>(
         if let Some(((_, code), (version, reference))) =
             of_type.faulty.last_key_value().filter(|_| are_most(of_type.faulty.len(), of_type.compared.len()))
         {
-            let shown = shorten(&member_text(&reference.object, name));
-            let actual = member_text(&version.object, name);
+            let shown = shorten(&member_text(reference.object, name));
+            let actual = member_text(version.object, name);
             return Err(version.violation(
                 format!("{shown} of {member} {code}, as in its {}", reference.kind),
                 format!("{actual}, and other values in the {kind} of {} more", of_type.faulty.len() - 1),
@@ -117,7 +117,7 @@ fn may_differ(name: &str, kind: &str) -> bool {
 }
 
 /// Returns the latest of these versions that shows a value of the field.
-fn reference<'s>(earlier: &[&'s Subject], name: &str) -> Option<&'s Subject> {
+fn reference<'s>(earlier: &[&'s Subject<'s>], name: &str) -> Option<&'s Subject<'s>> {
     earlier.iter().rev().find(|version| !is_empty(version.object.get(name))).copied()
 }
 
@@ -134,13 +134,19 @@ fn is_empty(value: Option<&Value>) -> bool {
 
 /// Returns `true` if a version contradicts the reference, and a later version of another type equals the reference again. Another
 /// rule compares the fields of the locked rate.
-fn is_temporarily_different(name: &str, reference: &Subject, version: &Subject, later: &[&Subject]) -> bool {
-    let contradicts = |other: &Subject| match (reference.object.get(name), other.object.get(name)) {
+fn is_temporarily_different(
+    name: &str,
+    reference: &Subject<'_>,
+    version: &Subject<'_>,
+    later: &[&Subject<'_>],
+) -> bool {
+    let contradicts = |other: &Subject<'_>| match (reference.object.get(name), other.object.get(name)) {
         (Some(Value::Object(first)), Some(Value::Object(second))) => first != second,
         (Some(first), Some(second)) => contradict_as_written(name, first, second),
         _ => false,
     };
-    let equals =
-        |other: &&Subject| other.kind != version.kind && other.object.get(name) == reference.object.get(name);
+    let equals = |other: &&Subject<'_>| {
+        other.kind != version.kind && other.object.get(name) == reference.object.get(name)
+    };
     !RATE_FIELDS.contains(&name) && contradicts(version) && later.iter().any(equals)
 }

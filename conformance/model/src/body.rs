@@ -13,7 +13,7 @@ pub struct Body(Arc<BodyText>);
 struct BodyText {
     text: String,
     is_utf8: bool,
-    json: OnceLock<Option<Arc<Value>>>,
+    json: OnceLock<Option<Value>>,
 }
 
 impl Default for BodyText {
@@ -58,8 +58,8 @@ impl Body {
     }
 
     /// Returns the body as JSON, or `None` if it is not JSON.
-    pub fn json(&self) -> Option<Arc<Value>> {
-        self.0.json.get_or_init(|| serde_json::from_str(&self.0.text).ok().map(Arc::new)).clone()
+    pub fn json(&self) -> Option<&Value> {
+        self.0.json.get_or_init(|| serde_json::from_str(&self.0.text).ok()).as_ref()
     }
 }
 

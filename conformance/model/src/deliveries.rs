@@ -4,9 +4,12 @@
 //! determined while recording and stored as [`SignatureStatus`].
 
 use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::mode::Mode;
 use crate::raw_bytes::RawBytes;
@@ -84,7 +87,7 @@ pub struct Delivery {
     /// The header fields as received, in order.
     pub headers: Vec<(String, RawBytes)>,
     /// The raw body.
-    pub body: RawBytes,
+    pub body: DeliveryBody,
     /// The status of the response, if known; 0 if there was none.
     #[serde(rename = "answered")]
     pub response_status: Option<u16>,
@@ -92,6 +95,55 @@ pub struct Delivery {
     #[serde(rename = "signed")]
     pub signature: SignatureStatus,
 }
+
+/// The immutable body of a delivery. It is parsed as JSON at most once; clones share the result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "RawBytes", into = "RawBytes")]
+pub struct DeliveryBody {
+    bytes: RawBytes,
+    json: Arc<OnceLock<Option<Value>>>,
+}
+
+impl DeliveryBody {
+    /// Returns the body as JSON, or `None` if it is not JSON.
+    pub fn json(&self) -> Option<&Value> {
+        self.json.get_or_init(|| serde_json::from_slice(&self.bytes.0).ok()).as_ref()
+    }
+}
+
+impl From<RawBytes> for DeliveryBody {
+    fn from(bytes: RawBytes) -> DeliveryBody {
+        DeliveryBody { bytes, json: Arc::default() }
+    }
+}
+
+impl From<Vec<u8>> for DeliveryBody {
+    fn from(bytes: Vec<u8>) -> DeliveryBody {
+        RawBytes(bytes).into()
+    }
+}
+
+impl From<DeliveryBody> for RawBytes {
+    fn from(body: DeliveryBody) -> RawBytes {
+        body.bytes
+    }
+}
+
+impl Deref for DeliveryBody {
+    type Target = RawBytes;
+
+    fn deref(&self) -> &RawBytes {
+        &self.bytes
+    }
+}
+
+impl PartialEq for DeliveryBody {
+    fn eq(&self, other: &DeliveryBody) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for DeliveryBody {}
 
 /// The result of verifying a signature with the known secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

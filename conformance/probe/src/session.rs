@@ -424,27 +424,19 @@ impl<'a> Session<'a> {
         self.send_once(first.caller, first.purpose, &path).await
     }
 
-    /// Requests a page. Returns the exchange and the page, if it could be read.
-    pub(crate) async fn read_page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
+    /// Requests a page.
+    pub(crate) async fn read_page(&mut self, mode: Mode, request: PageRequest) -> Exchange {
         let path = page_path(&request);
-        let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
-        let page = Page::from_exchange(&exchange);
-        (exchange, page)
+        self.send(Caller::Own(mode), Purpose::Page(request), &path).await
     }
 
     /// Follows a link of a page, if it leads into the same list. The request goes to the base address in any case.
-    pub(crate) async fn follow_link(
-        &mut self,
-        mode: Mode,
-        from: &Exchange,
-        rel: &str,
-    ) -> Option<(Exchange, Page)> {
-        let Purpose::Page(PageRequest { list, filters, .. }) = &from.purpose else { return None };
-        let path = self.link_path(from, *list, rel)?;
+    pub(crate) async fn follow_link(&mut self, mode: Mode, from: &Exchange, rel: &str) {
+        let Purpose::Page(PageRequest { list, filters, .. }) = &from.purpose else { return };
+        let Some(path) = self.link_path(from, *list, rel) else { return };
         let link = Some(FollowedLink { exchange: from.number, rel: rel.to_owned() });
         let request = PageRequest { list: *list, filters: filters.clone(), page: None, per_page: None, link };
-        let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
-        Page::from_exchange(&exchange).map(|page| (exchange, page))
+        self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
     }
 
     /// Returns the path of a page's link below the base address, if it leads into the list.

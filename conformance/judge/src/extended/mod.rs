@@ -5,8 +5,6 @@
 mod refusals;
 mod response_formats;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use conformance_model::group::Group;
@@ -81,7 +79,7 @@ fn no_sample(subject: &str) -> CheckError {
 }
 
 /// Returns the requests with the live or the test key that got 200, with the JSON of the response.
-fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
+fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Value)> {
     recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))).filter_map(
         |exchange| {
             let response = exchange.response().filter(|response| response.status == 200)?;
@@ -103,8 +101,7 @@ fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Sample> {
         .filter(of_list)
         .filter_map(|exchange| Some((exchange.number, Page::from_exchange(exchange)?)));
     pages.flat_map(|(number, page)| {
-        let rows = page.rows().cloned().unwrap_or_default();
-        rows.into_iter().map(move |row| (number, row)).collect::<Vec<_>>()
+        page.rows().unwrap_or_default().iter().map(move |row| (number, row.clone()))
     })
 }
 
@@ -119,7 +116,7 @@ fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Samp
 fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
     Mode::BOTH.into_iter().filter_map(|mode| {
         let exchange = recording.account_exchange(mode)?;
-        Some((exchange.number, Value::clone(&*exchange.response()?.body.json()?)))
+        Some((exchange.number, exchange.response()?.body.json()?.clone()))
     })
 }
 

@@ -96,7 +96,7 @@ pub(super) fn judge_anchors(recording: &Recording) -> CheckResult {
 }
 
 fn is_empty_list(exchange: &Exchange) -> bool {
-    Page::from_exchange(exchange).is_some_and(|page| page.rows().is_some_and(Vec::is_empty))
+    Page::from_exchange(exchange).is_some_and(|page| page.rows().is_some_and(<[_]>::is_empty))
 }
 
 pub(super) fn judge_past_the_end(recording: &Recording) -> CheckResult {

@@ -44,7 +44,7 @@ const CODE_LEN: usize = 12;
 pub(super) fn judge_envelope(recording: &Recording) -> CheckResult {
     let single_events = successes(recording)
         .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }))
-        .map(|(exchange, body)| (exchange.number, Value::clone(&body)));
+        .map(|(exchange, body)| (exchange.number, Value::clone(body)));
     let found: Vec<_> = single_events.chain(accounts(recording)).collect();
     judge_each_sample(found, "single object", |body| {
         let wrapped = body.get("data").is_some_and(Value::is_object);
@@ -236,7 +236,7 @@ fn collect_times(value: &Value, found: &mut Vec<Value>) {
 pub(super) fn judge_times(recording: &Recording) -> CheckResult {
     let found = successes(recording).flat_map(|(exchange, body)| {
         let mut found = Vec::new();
-        collect_times(&body, &mut found);
+        collect_times(body, &mut found);
         found.into_iter().map(move |time| (exchange.number, time)).collect::<Vec<_>>()
     });
     judge_each_sample(found, "time", |time| {
@@ -250,7 +250,7 @@ pub(super) fn judge_times(recording: &Recording) -> CheckResult {
 
 pub(super) fn judge_meta(recording: &Recording) -> CheckResult {
     let pages = successes(recording).filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Page(_)));
-    judge_each_sample(pages.map(|(exchange, body)| (exchange.number, Value::clone(&body))), "page", |body| {
+    judge_each_sample(pages.map(|(exchange, body)| (exchange.number, Value::clone(body))), "page", |body| {
         let meta = body.get("meta")?;
         let is_empty = body.get("data").and_then(Value::as_array).is_some_and(Vec::is_empty);
         let is_valid_bound = |name: &str| {
@@ -297,7 +297,7 @@ pub(super) fn judge_single_objects(recording: &Recording) -> CheckResult {
         let (exchange, response) = choice_response(recording, kind)?;
         let code = exchange.target.rsplit('/').next().unwrap_or_default();
         let body = response.body.json().unwrap_or_default();
-        if response.status != 200 || text_at(&body, &["data", "code"]) != Some(code) {
+        if response.status != 200 || text_at(body, &["data", "code"]) != Some(code) {
             return Err(CheckError::violation(
                 exchange.number,
                 format!("200 with data.code \"{code}\""),

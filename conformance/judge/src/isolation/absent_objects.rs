@@ -84,7 +84,7 @@ pub(super) fn check_not_found_is_json(recording: &Recording) -> Result<(), Check
         let is_absent_event =
             matches!(&exchange.purpose, Purpose::Event { side, .. } if ABSENT.contains(side));
         let is_valid = response.body.is_utf8()
-            && response.body.json().is_some_and(|body| !is_absent_event || has_text(&body));
+            && response.body.json().is_some_and(|body| !is_absent_event || has_text(body));
         if !is_valid {
             let expected = if is_absent_event { "a message in JSON" } else { "JSON" };
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));

@@ -191,7 +191,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
     }
     let body = without_id(&response.body);
     match response.body.json() {
-        Some(value) => json_features("body", &value, &without_id, &mut features),
+        Some(value) => json_features("body", value, &without_id, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }
     // The name sorts after those of the members. The text has differences that they do not, such as the order of names.

@@ -150,7 +150,7 @@ fn judge_not_found(recording: &Recording) -> CheckResult {
 /// Returns `true` if a response has the event with the requested id, which therefore exists.
 fn shows_requested_event(exchange: &Exchange) -> bool {
     let Purpose::Event { id: requested, .. } = &exchange.purpose else { return false };
-    single_event(exchange).is_some_and(|event| text_at(&event, &["id"]) == Some(requested))
+    single_event(exchange).is_some_and(|event| text_at(event, &["id"]) == Some(requested))
 }
 
 /// Returns `true` if the requested id is that of an event with another last character, or with one more or less, so it
@@ -261,7 +261,7 @@ fn judge_lists(recording: &Recording) -> CheckResult {
 fn check_created_charges(recording: &Recording) -> Result<(), CheckError> {
     let code_in = |exchange: &Exchange| {
         let body = exchange.response()?.body.json()?;
-        let code = text_at(&body["data"], &["code"]).or_else(|| text_at(&body, &["code"]))?;
+        let code = text_at(&body["data"], &["code"]).or_else(|| text_at(body, &["code"]))?;
         (code.len() >= CODE_LEN_MIN).then(|| code.to_owned())
     };
     let created: Vec<String> = recording

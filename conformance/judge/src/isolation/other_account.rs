@@ -65,7 +65,7 @@ const ACCOUNT_ID_LENGTH_MIN: usize = 16;
 /// Returns the `id` of the account in a response, in an envelope or not, if it is long enough to be unique and has a digit.
 fn account_id(exchange: &Exchange) -> Option<String> {
     let body = exchange.response()?.body.json()?;
-    let id = text_at(&body, &["data", "id"]).or_else(|| text_at(&body, &["id"]))?;
+    let id = text_at(body, &["data", "id"]).or_else(|| text_at(body, &["id"]))?;
     let is_unique = id.len() >= ACCOUNT_ID_LENGTH_MIN && id.bytes().any(|byte| byte.is_ascii_digit());
     is_unique.then(|| id.to_owned())
 }
@@ -74,14 +74,14 @@ fn account_id(exchange: &Exchange) -> Option<String> {
 /// that account.
 fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     let events = rows_of_other_account(recording, List::Events);
-    check_filters_show_nothing(recording, &events)?;
-    check_no_shared_event(recording, &events)?;
+    check_filters_show_nothing(recording, events)?;
+    check_no_shared_event(recording, events)?;
     for kind in ObjectKind::ALL {
         check_object_is_hidden(recording, kind)?;
     }
     for (list, member) in LISTED_KINDS {
         let listed = rows_of_other_account(recording, list);
-        let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
+        let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(listed).collect();
         for view in
             readable_pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list))
         {
@@ -112,7 +112,7 @@ fn check_filters_show_nothing(recording: &Recording, events: &[Value]) -> Result
             List::Events => id(row).is_some_and(|id| their_events.contains(&id)),
             List::Charges | List::Invoices => listed.iter().any(|object| is_same_object(object, row)),
         };
-        let rows = page.rows().map_or(&[][..], Vec::as_slice);
+        let rows = page.rows().unwrap_or_default();
         // Own records are no violation: a server that ignores the filter returns them.
         let counts_hidden_rows = rows.is_empty() && page.meta_number("total").is_some_and(|total| total > 0);
         if counts_hidden_rows || rows.iter().any(is_theirs) {
@@ -133,7 +133,7 @@ fn check_object_is_hidden(recording: &Recording, kind: ObjectKind) -> Result<(),
         recording.exchanges.iter().filter(is_theirs).filter(|exchange| exchange.status() == Some(200));
     for exchange in served {
         let body = exchange.response().and_then(|response| response.body.json());
-        if body.is_some_and(|body| listed.iter().any(|object| contains_object(&body, object))) {
+        if body.is_some_and(|body| listed.iter().any(|object| contains_object(body, object))) {
             let expected = format!("a refusal of {} of the other account", with_article(kind.as_str()));
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
@@ -183,9 +183,9 @@ fn list_read_with_other_key(recording: &Recording, list: List) -> Option<&Exchan
 }
 
 /// Returns the rows of a list in the last response to the other account's key; none if it is not a page.
-fn rows_of_other_account(recording: &Recording, list: List) -> Vec<Value> {
+fn rows_of_other_account(recording: &Recording, list: List) -> &[Value] {
     let page = list_read_with_other_key(recording, list).and_then(Page::from_exchange);
-    page.and_then(|page| page.rows().cloned()).unwrap_or_default()
+    page.and_then(Page::rows).unwrap_or_default()
 }
 
 /// Checks that a key which reads its account also reads the lists of that account.
@@ -226,7 +226,7 @@ fn no_event_response(recording: &Recording, requested: Option<&Exchange>, accoun
     }
     let listed = list_read_with_other_key(recording, List::Events);
     match listed.map(|exchange| (exchange, Page::from_exchange(exchange))) {
-        Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
+        Some((_, Some(page))) if page.rows().is_some_and(<[_]>::is_empty) => CheckError::unjudged(
             "the other account has no event in the mode of its key",
             "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
         ),

@@ -408,7 +408,7 @@ fn judge_json(recording: &Recording) -> CheckResult {
     for (exchange, response) in
         responses_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
     {
-        if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
+        if !response.body.is_utf8() || !response.body.json().is_some_and(has_text) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
         check_media_type(exchange, response)?;

@@ -60,7 +60,7 @@ const TRANSFER_EVENT_DELAY_MAX: Duration = Duration::from_secs(10);
 /// The events that the API returned in both modes.
 struct ApiEvents<'a> {
     recording: &'a Recording,
-    listed_events: BTreeMap<Mode, BTreeMap<String, Value>>,
+    listed_events: BTreeMap<Mode, BTreeMap<&'a str, &'a Value>>,
 }
 
 impl<'a> ApiEvents<'a> {
@@ -70,13 +70,13 @@ impl<'a> ApiEvents<'a> {
     }
 
     /// Returns an event as read with the key of `key_mode`, if it was read. `claimed`: the mode in its delivery.
-    fn event(&self, id: &str, claimed: Mode, key_mode: Mode) -> Option<Value> {
+    fn event(&self, id: &str, claimed: Mode, key_mode: Mode) -> Option<&'a Value> {
         let side = if claimed == key_mode { Side::Own } else { Side::Foreign };
         let single = event_request(self.recording, id, key_mode, side)
             .filter(|exchange| exchange.status() == Some(200));
         // The response may contain another event.
         let single = single.and_then(single_event).filter(|event| text_at(event, &["id"]) == Some(id));
-        single.or_else(|| self.listed_events[&key_mode].get(id).cloned())
+        single.or_else(|| self.listed_events[&key_mode].get(id).copied())
     }
 
     /// Returns `true` if no listed event of the charge or invoice of an event is newer.
@@ -96,7 +96,7 @@ impl<'a> ApiEvents<'a> {
         mode: Mode,
     ) -> Option<(&'static str, &'static str, String)> {
         let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
-        let listed = text_at(event, &["id"]).and_then(|id| self.listed_events[&mode].get(id));
+        let listed = text_at(event, &["id"]).and_then(|id| self.listed_events[&mode].get(id).copied());
         let listed = listed.filter(|row| self.is_newest(row, "charge", mode) && is_same_state(row));
         let contradicts =
             if self.recording.exact_amounts { contradict_unless_rounded } else { contradict_as_written };
@@ -109,9 +109,9 @@ impl<'a> ApiEvents<'a> {
     }
 
     /// Returns the id of a listed event that differs from an id in letter case only. Receivers compare ids as text.
-    fn id_in_other_case(&self, id: &str, mode: Mode) -> Option<&str> {
+    fn id_in_other_case(&self, id: &str, mode: Mode) -> Option<&'a str> {
         let mut listed = self.listed_events[&mode].keys();
-        listed.find(|listed| *listed != id && listed.eq_ignore_ascii_case(id)).map(String::as_str)
+        listed.find(|listed| **listed != id && listed.eq_ignore_ascii_case(id)).copied()
     }
 
     /// Returns the exchange in which the key of the mode in the delivery (`claimed`) got a 404 for the event.
@@ -132,7 +132,7 @@ fn deliveries_with_event<'a>(
 /// Returns the deliveries whose events the API shows, each with its event.
 fn delivered_events<'a>(
     received: &'a ReceivedDeliveries<'_>,
-    api: &ApiEvents<'_>,
+    api: &ApiEvents<'a>,
 ) -> Vec<DeliveredEvent<'a>> {
     let shown = deliveries_with_event(&received.parsed);
     shown.filter_map(|(parsed, id, mode)| Some((parsed, api.event(id, mode, mode)?))).collect()
@@ -191,7 +191,7 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
         if !is_uuid(id) {
             return Err(parsed.violation(
                 "event_id as a UUID",
-                member_text(parsed.body.as_ref().unwrap_or(&Value::Null), "event_id"),
+                member_text(parsed.body.unwrap_or(&Value::Null), "event_id"),
             ));
         }
         let kind = parsed.event_type().unwrap_or_default();
@@ -219,12 +219,12 @@ fn judge_event_id(recording: &Recording) -> CheckResult {
                 _ => continue,
             }
         };
-        let sent = parsed.body.as_ref().and_then(|body| body.get("data")).unwrap_or(&Value::Null);
-        let difference = match (text_at(&event, &["type"]), parsed.event_type()) {
+        let sent = parsed.body.and_then(|body| body.get("data")).unwrap_or(&Value::Null);
+        let difference = match (text_at(event, &["type"]), parsed.event_type()) {
             (Some(shown), Some(sent)) if shown != sent => {
                 Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
             }
-            _ => api.first_contradiction(&event, sent, mode).map(|(member, name, shown)| {
+            _ => api.first_contradiction(event, sent, mode).map(|(member, name, shown)| {
                 (format!("{member}.{name}"), sent[member][name].to_string(), shown)
             }),
         };
@@ -320,8 +320,8 @@ fn unlisted_event<'a>(
         })
         .filter(|exchange| exchange.response().is_some_and(|response| cache_evidence(response).is_none()))?;
     let rows = events_after_deliveries(recording, mode)?;
-    let oldest = rows.iter().filter_map(recorded_at).min()?;
-    let recorded_at = recorded_at(&api.event(id, mode, mode)?)?;
+    let oldest = rows.into_iter().filter_map(recorded_at).min()?;
+    let recorded_at = recorded_at(api.event(id, mode, mode)?)?;
     let delay = listed_at.saturating_sub(parsed.delivery.arrived);
     (recorded_at > oldest).then_some(UnlistedEvent { delay, list, recorded_at })
 }

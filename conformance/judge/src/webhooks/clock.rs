@@ -34,9 +34,8 @@ fn judge_clock(recording: &Recording) -> CheckResult {
     let Some(started_at) = received.deliveries.started_at.filter(|_| !received.deliveries.settled) else {
         return Err(CheckError::Inapplicable("the service does not use the receiver's clock".into()));
     };
-    let id = |row| text_at(row, &["id"]).map(str::to_owned);
-    let new_rows = Mode::BOTH.map(|mode| new_events(recording, mode).unwrap_or_default());
-    let mut new_ids: BTreeSet<_> = new_rows.iter().flatten().filter_map(id).collect();
+    let new_rows = Mode::BOTH.into_iter().filter_map(|mode| new_events(recording, mode)).flatten();
+    let mut new_ids: BTreeSet<_> = new_rows.filter_map(|row| text_at(row, &["id"])).collect();
     let mut judged = false;
     for parsed in received.readable_deliveries() {
         // Only the first delivery of each event: a retry may have the old time.

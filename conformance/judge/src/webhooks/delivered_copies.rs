@@ -14,7 +14,7 @@ use crate::diff::{FAULTY_OBJECTS_MIN, are_most, contradict, have_other_case, is_
 use crate::parsed_deliveries::ParsedDelivery;
 
 /// A delivery, with its event in the API.
-pub(super) type DeliveredEvent<'a> = (&'a ParsedDelivery<'a>, Value);
+pub(super) type DeliveredEvent<'a> = (&'a ParsedDelivery<'a>, &'a Value);
 
 /// The fields of a charge that only its owner changes.
 const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
@@ -158,7 +158,7 @@ pub(super) fn check_expired_statuses(
 
 /// Returns the delivered object and the object in the API.
 fn objects<'a>((parsed, event): &'a DeliveredEvent<'_>, member: &str) -> Option<[&'a Value; 2]> {
-    let delivered = parsed.body.as_ref()?.get("data")?.get(member)?;
+    let delivered = parsed.body?.get("data")?.get(member)?;
     let in_api = event.get(member)?;
     (delivered.is_object() && in_api.is_object()).then_some([delivered, in_api])
 }

@@ -25,12 +25,12 @@ pub(super) const LOST_MIN: usize = 3;
 const SINGLE_DELIVERY_LAG_MAX: Duration = Duration::from_secs(600);
 
 /// Returns the events of a mode that were created while the receiver ran, newest first; `None` if unknown.
-pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
+pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<&Value>> {
     recording.deliveries.as_ref()?.receiver.as_ref()?;
-    let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
-    let before: BTreeSet<_> = events_before_deliveries(recording, mode).iter().filter_map(id).collect();
+    let before = events_before_deliveries(recording, mode);
+    let before: BTreeSet<_> = before.into_iter().filter_map(|row| text_at(row, &["id"])).collect();
     let mut rows = events_after_deliveries(recording, mode)?;
-    rows.retain(|row| id(row).is_some_and(|id| !before.contains(&id)));
+    rows.retain(|row| text_at(row, &["id"]).is_some_and(|id| !before.contains(id)));
     Some(rows)
 }
 
@@ -45,8 +45,8 @@ pub(super) fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<Str
 }
 
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
-pub(super) struct EndpointEvents {
-    pub(super) events: Vec<(Value, Option<Duration>)>,
+pub(super) struct EndpointEvents<'a> {
+    pub(super) events: Vec<(&'a Value, Option<Duration>)>,
     /// The arrival of the last delivery that was not accepted there. After a failure, the sender may delay further ones.
     pub(super) last_failure: Option<Duration>,
     /// The arrival of the last delivery there.
@@ -57,7 +57,7 @@ pub(super) struct EndpointEvents {
     pub(super) is_silent: bool,
     pub(super) run_duration: Duration,
     /// The ids of events that are newer than all delivered ones; the suite did not cause them.
-    pending: BTreeSet<String>,
+    pending: BTreeSet<&'a str>,
 }
 
 /// An event that was not delivered to an endpoint.
@@ -67,12 +67,12 @@ pub(super) struct MissingEvent<'a> {
     pub(super) overtaken_for: Option<Duration>,
 }
 
-impl EndpointEvents {
+impl<'a> EndpointEvents<'a> {
     pub(super) fn for_endpoint(
-        recording: &Recording,
+        recording: &'a Recording,
         received: &ReceivedDeliveries<'_>,
         index: usize,
-    ) -> Option<EndpointEvents> {
+    ) -> Option<EndpointEvents<'a>> {
         let (events, mode) = subscription(&received.deliveries.endpoints[index])?;
         let subscribes_to_all = EVENT_TYPES.iter().all(|event_type| events.contains(*event_type));
         let rows = new_events(recording, mode)?;
@@ -83,19 +83,13 @@ impl EndpointEvents {
                 arrivals.entry(id).or_insert(parsed.delivery.arrived);
             }
         }
-        let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
-        let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
+        let id = |row: &'a Value| text_at(row, &["id"]).unwrap_or_default();
         let arrived_ids: BTreeSet<_> =
             received.parsed.iter().filter_map(|parsed| parsed.text(&["event_id"])).collect();
-        let newest = rows.iter().position(|row| arrived_ids.contains(&*id(row)));
-        let pending = rows[..newest.unwrap_or(0)].iter().map(id).collect();
+        let newest = rows.iter().position(|row| arrived_ids.contains(id(row)));
+        let pending = rows[..newest.unwrap_or(0)].iter().map(|row| id(row)).collect();
         let wanted = rows.into_iter().filter(|row| events.contains(event_type(row)));
-        let events = wanted
-            .map(|row| {
-                let first_arrival = arrival(&row);
-                (row, first_arrival)
-            })
-            .collect();
+        let events = wanted.map(|row| (row, arrivals.get(id(row)).copied())).collect();
         let last_failure = at_endpoint()
             .filter(|parsed| !parsed.delivery.was_accepted())
             .map(|parsed| parsed.delivery.arrived)

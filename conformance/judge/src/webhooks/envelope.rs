@@ -54,8 +54,8 @@ fn judge_each_body(
     judge_each_delivery(
         recording,
         "a body that is a JSON object",
-        |parsed| parsed.body.as_ref().is_some_and(Value::is_object),
-        |_, parsed| mismatch(parsed.body.as_ref()?, parsed),
+        |parsed| parsed.body.is_some_and(Value::is_object),
+        |_, parsed| mismatch(parsed.body?, parsed),
     )
 }
 
@@ -64,7 +64,7 @@ fn judge_post(recording: &Recording) -> CheckResult {
         if parsed.delivery.method != "POST" {
             return Some(("POST".into(), shorten(&parsed.delivery.method)));
         }
-        let is_valid = parsed.body.as_ref().is_some_and(Value::is_object);
+        let is_valid = parsed.body.is_some_and(Value::is_object);
         (!is_valid).then(|| {
             ("a body that is a JSON object".into(), shorten(&parsed.delivery.body.to_string_lossy()))
         })

@@ -11,6 +11,7 @@ use conformance_model::reading::{parse_utc, text_at};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
+use super::delivered_copies::DeliveredEvent;
 use crate::diff::{
     FAULTY_OBJECTS_MIN, LISTED_KINDS, STATE_FIELDS, contradict_in_field, first_contradiction,
     time_zone_difference,
@@ -70,8 +71,7 @@ fn check_charge(
             ));
         }
         let has_state_of = |other: &ParsedDelivery<'_>| {
-            let [first, second] =
-                [other, refunded].map(|parsed| parsed.body.as_ref().map(|body| &body["data"]));
+            let [first, second] = [other, refunded].map(|parsed| parsed.body.map(|body| &body["data"]));
             first.zip(second).is_some_and(|(first, second)| {
                 first_contradiction(first, second, &STATE_FIELDS, contradict_in_field).is_none()
             })
@@ -148,10 +148,10 @@ fn check_status_changes(recording: &Recording, received: &ReceivedDeliveries<'_>
 
 /// Checks that `created_at` in the deliveries is not always the same whole number of hours away from that of their events, as
 /// if in another time zone.
-pub(super) fn check_zone(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
-    let hours_apart = |(parsed, event): &(&ParsedDelivery<'_>, Value)| {
+pub(super) fn check_zone(pairs: &[DeliveredEvent<'_>]) -> Result<(), CheckError> {
+    let hours_apart = |(parsed, event): &DeliveredEvent<'_>| {
         let time = |value: &Value| text_at(value, &["created_at"]).and_then(parse_utc);
-        time_zone_difference(time(parsed.body.as_ref()?)? - time(event)?)
+        time_zone_difference(time(parsed.body?)? - time(event)?)
     };
     let differences: BTreeSet<_> = pairs.iter().map(hours_apart).collect();
     match (pairs.first(), differences.first()) {

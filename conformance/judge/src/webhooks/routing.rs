@@ -132,7 +132,7 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
             return Err(too_few_types(endpoint, &types));
         }
         if let Some(event) = of_endpoint.events.first().filter(|_| of_endpoint.is_silent) {
-            let expected = format!("a {} at {}", event_type(&event.0), endpoint.path);
+            let expected = format!("a {} at {}", event_type(event.0), endpoint.path);
             let actual = format!("nothing, for {} new events of this mode", of_endpoint.events.len());
             if received.deliveries.settled {
                 return Err(CheckError::violation(None, expected, actual));
@@ -250,7 +250,7 @@ fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckEr
 /// Returns `true` if several events of a type were overtaken by newer ones, counted over all endpoints, and no event of
 /// the type was delivered anywhere. Deliveries lost on the way would not be limited to one type.
 fn is_never_delivered(
-    endpoints: &[(&DeclaredEndpoint, EndpointEvents)],
+    endpoints: &[(&DeclaredEndpoint, EndpointEvents<'_>)],
     received: &ReceivedDeliveries<'_>,
     wanted: &str,
 ) -> bool {
@@ -269,7 +269,10 @@ fn is_never_delivered(
 
 /// Returns `true` if an endpoint that accepted all deliveries no longer gets any: several events are missing there that
 /// are newer than its last one, but half a minute older than one that another endpoint received.
-fn has_stopped(of_endpoint: &EndpointEvents, endpoints: &[(&DeclaredEndpoint, EndpointEvents)]) -> bool {
+fn has_stopped(
+    of_endpoint: &EndpointEvents<'_>,
+    endpoints: &[(&DeclaredEndpoint, EndpointEvents<'_>)],
+) -> bool {
     let newest = endpoints.iter().filter_map(|(_, other)| other.newest_delivered()).max();
     let (Some(newest), Some(last)) = (newest, of_endpoint.newest_delivered()) else { return false };
     let is_newer_and_late = |missing: &MissingEvent<'_>| {

@@ -33,7 +33,7 @@ const PROMPT_DELAY_MAX: time::Duration = time::Duration::seconds(10);
 type Sent = (OffsetDateTime, Duration);
 
 /// Returns the deliveries of an endpoint that were accepted after its last failed one, in order of arrival.
-fn accepted(of_endpoint: &EndpointEvents) -> Vec<Sent> {
+fn accepted(of_endpoint: &EndpointEvents<'_>) -> Vec<Sent> {
     let delivered =
         of_endpoint.events.iter().filter_map(|(row, arrival)| Some((recorded_at(row)?, (*arrival)?)));
     let mut accepted: Vec<_> =
@@ -69,7 +69,7 @@ fn overdue(recorded_at: OffsetDateTime, sent: &[Sent], run_duration: Duration) -
 
 /// Returns `true` if an endpoint accepted prompt deliveries and then got none for [`SILENCE_MIN`], although events of types that
 /// it received before were created meanwhile. Between the service and the receiver must be no tunnel, which may have failed.
-pub(super) fn has_gone_silent(of_endpoint: &EndpointEvents, all: &Deliveries) -> bool {
+pub(super) fn has_gone_silent(of_endpoint: &EndpointEvents<'_>, all: &Deliveries) -> bool {
     let sent = accepted(of_endpoint);
     let last_arrival = of_endpoint.last_arrival.unwrap_or_default();
     let types: BTreeSet<_> = delivered_types(of_endpoint).collect();
@@ -93,7 +93,7 @@ pub(super) fn has_gone_silent(of_endpoint: &EndpointEvents, all: &Deliveries) ->
 }
 
 /// Returns the types of the events that were delivered to an endpoint.
-fn delivered_types(of_endpoint: &EndpointEvents) -> impl Iterator<Item = &str> {
+fn delivered_types<'a>(of_endpoint: &EndpointEvents<'a>) -> impl Iterator<Item = &'a str> {
     of_endpoint.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| event_type(row))
 }
 
@@ -113,7 +113,7 @@ fn is_reached_directly(all: &Deliveries) -> bool {
 /// would be that of the endpoint, and there must be no tunnel, whose former address the endpoint may have. Events of types that
 /// the other endpoint did not get do not count.
 pub(super) fn check_served(
-    endpoints: &[(&DeclaredEndpoint, EndpointEvents)],
+    endpoints: &[(&DeclaredEndpoint, EndpointEvents<'_>)],
     received: &ReceivedDeliveries<'_>,
 ) -> Result<(), CheckError> {
     let has_other_path = received.parsed.iter().any(|parsed| parsed.delivery.endpoint.is_none());

@@ -214,11 +214,11 @@ fn a_late_delivery_does_not_show_the_status_of_new_objects() {
     for (delay, expected) in [(30, "pass"), (0, "fail")] {
         let mut read = run(vec![list.clone()], &life("charge.expired", &expired), 130);
         for delivery in &mut read.deliveries.as_mut().expect("the run had a receiver").received {
-            let mut body: Value = serde_json::from_slice(&delivery.body.0).expect("the body is JSON");
+            let mut body = delivery.body.json().expect("the body is JSON").clone();
             if body["event"] == "charge.created" {
                 // Rendered when it is sent.
                 body["data"]["charge"]["status"] = json!("expired");
-                delivery.body.0 = body.to_string().into_bytes();
+                delivery.body = body.to_string().into_bytes().into();
                 delivery.arrived += Duration::from_secs(delay);
             }
         }

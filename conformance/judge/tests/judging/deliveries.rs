@@ -25,7 +25,7 @@ pub(super) fn delivery(body: &Value) -> Delivery {
         method: "POST".into(),
         path: "/test".into(),
         headers: Vec::new(),
-        body: RawBytes(body.to_string().into_bytes()),
+        body: body.to_string().into_bytes().into(),
         response_status: Some(200),
         signature: SignatureStatus::NoSecret,
     }

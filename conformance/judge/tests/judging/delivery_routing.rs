@@ -399,7 +399,7 @@ fn an_endpoint_that_receives_few_types_may_be_registered_for_these() {
 fn unreadable_bodies_are_judged_by_webhooks_post() {
     let mut recording = run_with_events([&[("charge.paid", Some(1))], &[]], &["charge.paid"]);
     for delivery in &mut recording.deliveries.as_mut().expect("the run had a receiver").received {
-        delivery.body = RawBytes(b"payload=%7B%7D".to_vec());
+        delivery.body = b"payload=%7B%7D".to_vec().into();
     }
     for id in ["webhooks.pushed", "webhooks.mode_endpoints", "webhooks.subscribed"] {
         check_verdict_text(&recording, id, "see webhooks.post");

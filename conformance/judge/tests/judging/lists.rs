@@ -272,7 +272,7 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
         let mut filtered_page = paid(shown);
         if let ExchangeOutcome::Answered(response) = &mut filtered_page.outcome {
             let body = response.body.json().expect("JSON");
-            let mut body = Value::clone(&body);
+            let mut body = Value::clone(body);
             body["meta"]["total"] = json!(2);
             response.body = body.to_string().into();
         }

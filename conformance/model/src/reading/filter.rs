@@ -31,9 +31,8 @@ impl ChargeInvoices {
         let may_show_invoices = |exchange: &&Exchange| {
             page_request(exchange).is_some_and(|request| request.list != List::Charges)
         };
-        let pages: Vec<_> =
-            recording.exchanges.iter().filter(may_show_invoices).filter_map(Page::from_exchange).collect();
-        let rows = pages.iter().filter_map(Page::rows).flatten();
+        let pages = recording.exchanges.iter().filter(may_show_invoices).filter_map(Page::from_exchange);
+        let rows = pages.filter_map(Page::rows).flatten();
         let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
         let pairs = invoices
             .filter_map(|invoice| Some((invoice_charge_codes(invoice)?, text_at(invoice, &["code"])?)));

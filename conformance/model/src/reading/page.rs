@@ -1,43 +1,41 @@
 //! A page of a list, and the identifiers in its rows.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use crate::recording::{Exchange, List, PageRequest, Purpose, Step};
 
 /// The JSON body of a list response with status 200. Its members may still be missing or of another type.
-#[derive(Clone, Debug)]
-pub struct Page(Arc<Value>);
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a>(&'a Value);
 
-impl Page {
+impl<'a> Page<'a> {
     /// Returns the page of a response with status 200 and a JSON body.
-    pub fn from_exchange(exchange: &Exchange) -> Option<Page> {
+    pub fn from_exchange(exchange: &'a Exchange) -> Option<Page<'a>> {
         exchange.response().filter(|response| response.status == 200)?.body.json().map(Page)
     }
 
     /// Returns the body, if it is an object.
-    pub fn object(&self) -> Option<&Map<String, Value>> {
+    pub fn object(self) -> Option<&'a Map<String, Value>> {
         self.0.as_object()
     }
 
     /// Returns the rows: the items of the array `data`, one for each record.
-    pub fn rows(&self) -> Option<&Vec<Value>> {
-        self.0.get("data")?.as_array()
+    pub fn rows(self) -> Option<&'a [Value]> {
+        self.0.get("data")?.as_array().map(Vec::as_slice)
     }
 
     /// Returns the object `links`.
-    pub fn links(&self) -> Option<&Map<String, Value>> {
+    pub fn links(self) -> Option<&'a Map<String, Value>> {
         self.0.get("links")?.as_object()
     }
 
     /// Returns a number of `meta`; `None` if it is missing or not an unsigned integer.
-    pub fn meta_number(&self, name: &str) -> Option<u64> {
+    pub fn meta_number(self, name: &str) -> Option<u64> {
         self.0.get("meta")?.get(name)?.as_u64()
     }
 
     /// Returns the address of a link; `None` if it is null or missing.
-    pub fn link(&self, rel: &str) -> Option<&str> {
+    pub fn link(self, rel: &str) -> Option<&'a str> {
         self.links()?.get(rel)?.as_str()
     }
 }

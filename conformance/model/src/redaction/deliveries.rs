@@ -28,7 +28,7 @@ impl Redaction {
                     *value = RawBytes(self.hide_except_ids(&value.to_string_lossy(), ids).into_bytes());
                 }
             }
-            delivery.body = self.redact_raw_body(&delivery.body, ids);
+            delivery.body = self.redact_raw_body(&delivery.body, ids).into();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::reading::stated_mode;
+use conformance_model::reading::{Page, stated_mode};
 use conformance_model::recording::{Caller, Exchange, ExchangeOutcome, List, Purpose, ReceivedResponse};
 use conformance_model::verdict::Stop;
 
@@ -48,8 +48,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
 /// Requests a list with the key of a mode. If it is served, key and address are correct, and the judge reports that the account
 /// is not served.
 async fn serves_list(session: &mut Session<'_>, mode: Mode) -> bool {
-    let (_, page) = session.read_page(mode, sized_request(List::Events, None, LONG_PAGE_SIZE)).await;
-    page.is_some_and(|page| page.rows().is_some())
+    let exchange = session.read_page(mode, sized_request(List::Events, None, LONG_PAGE_SIZE)).await;
+    Page::from_exchange(&exchange).and_then(Page::rows).is_some()
 }
 
 /// Returns an error if no probe can use the key of a mode.

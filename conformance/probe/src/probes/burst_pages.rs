@@ -123,10 +123,8 @@ fn filter_used_by_both_modes(recording: &Recording, list: List) -> Option<PageRe
         own.filter_map(|exchange| Some((exchange, page_request(exchange)?)))
             .filter(move |(_, request)| request.list == list)
     };
-    let live_rows: Vec<_> = of_list(Mode::Live)
-        .filter_map(|(exchange, _)| Page::from_exchange(exchange)?.rows().cloned())
-        .flatten()
-        .collect();
+    let live_pages = of_list(Mode::Live).filter_map(|(exchange, _)| Page::from_exchange(exchange)?.rows());
+    let live_rows: Vec<_> = live_pages.flatten().collect();
     let is_shared = |request: &PageRequest| match &request.filters[..] {
         [(filter, value)] => {
             filter == name && live_rows.iter().any(|row| text_at(row, &[name]) == Some(value))
@@ -142,7 +140,7 @@ pub(super) fn event_of_unread_type(recording: &Recording) -> Option<String> {
     let live = || recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
     let lists =
         live().filter(|exchange| page_request(exchange).is_some_and(|request| request.list == List::Events));
-    let rows = lists.filter_map(Page::from_exchange).find_map(|page| page.rows().cloned())?;
+    let rows = lists.filter_map(Page::from_exchange).find_map(Page::rows)?;
     let is_read = |id: &str| live().any(|exchange| exchange.target.ends_with(id));
     let events_of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
     let unread = rows.iter().filter_map(|row| {

@@ -41,11 +41,11 @@ impl FilterValues {
                 if (request.list, request.per_page) == (list, Some(LONG_PAGE_SIZE))
                     && request.filters.is_empty()
                 {
-                    let rows = Page::from_exchange(exchange).and_then(|page| page.rows().cloned());
+                    let rows = Page::from_exchange(exchange).and_then(Page::rows);
                     pages.insert(request.page.unwrap_or(1), rows.unwrap_or_default());
                 }
             }
-            pages.into_values().flatten().collect()
+            pages.into_values().flatten().cloned().collect()
         };
         FilterValues {
             events: rows(List::Events),

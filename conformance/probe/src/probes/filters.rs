@@ -64,10 +64,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     };
     if let Some((mode, kind)) = selective_type(&modes) {
         let request = filtered_request(List::Events, &[("type", &kind)], 2);
-        let (first, page) = session.read_page(mode, request.clone()).await;
+        let first = session.read_page(mode, request.clone()).await;
         session.follow_link(mode, &first, "next").await;
         // Links may work where page numbers are ignored. A burst tests this in test mode.
-        if !has_burst && page.and_then(|page| page.meta_number("total")).is_some_and(|total| total > 2) {
+        let total = Page::from_exchange(&first).and_then(|page| page.meta_number("total"));
+        if !has_burst && total.is_some_and(|total| total > 2) {
             session.read_page(mode, PageRequest { page: Some(2), ..request }).await;
         }
     }
@@ -236,10 +237,10 @@ async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &Filte
         if !session.has_room_for(OLD_INVOICE) {
             return;
         }
-        let (_, page) = session
+        let exchange = session
             .read_page(*mode, filtered_request(List::Events, &[("type", "invoice.paid")], LONG_PAGE_SIZE))
             .await;
-        let rows = page.and_then(|page| page.rows().cloned()).unwrap_or_default();
+        let rows = Page::from_exchange(&exchange).and_then(Page::rows).unwrap_or_default();
         if let Some(code) = rows.iter().find_map(|row| Some((*event_charge_codes(row)?.first()?).to_owned()))
         {
             session
@@ -343,11 +344,11 @@ fn has_burst_filtered(recording: &Recording, list: List, names: &[&str]) -> bool
 
 /// Reads a filtered page, and the page of a link that lacks a parameter of the request.
 async fn read_filtered(session: &mut Session<'_>, mode: Mode, request: PageRequest, followed: &mut u32) {
-    let (exchange, page) = session.read_page(mode, request).await;
+    let exchange = session.read_page(mode, request).await;
     // A link with all parameters is not followed. Only the page of another link shows whether the filter is preserved.
     if *followed < LINKS_FOLLOWED_MAX
         && session.has_room()
-        && let Some(rel) = page.and_then(|page| link_lacking_parameter(&exchange, &page))
+        && let Some(rel) = link_lacking_parameter(&exchange)
     {
         *followed += 1;
         session.follow_link(mode, &exchange, rel).await;
@@ -355,7 +356,8 @@ async fn read_filtered(session: &mut Session<'_>, mode: Mode, request: PageReque
 }
 
 /// Returns the first link whose query lacks a requested parameter.
-fn link_lacking_parameter(exchange: &Exchange, page: &Page) -> Option<&'static str> {
+fn link_lacking_parameter(exchange: &Exchange) -> Option<&'static str> {
+    let page = Page::from_exchange(exchange)?;
     let Purpose::Page(PageRequest { filters, per_page, .. }) = &exchange.purpose else { return None };
     let mut required = filters.clone();
     required.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));

@@ -154,14 +154,12 @@ fn may_have_grown(session: &Session<'_>, list: List) -> bool {
 
 /// Returns the identifiers of a page's records.
 fn ids(exchange: &Exchange) -> BTreeSet<String> {
-    let page = Page::from_exchange(exchange);
-    page.as_ref().and_then(Page::rows).into_iter().flatten().map(id_or_json).collect()
+    Page::from_exchange(exchange).and_then(Page::rows).into_iter().flatten().map(id_or_json).collect()
 }
 
 /// Returns the number of records of a page that have the filtered type.
 fn count_of_filtered_type(exchange: &Exchange) -> usize {
-    let page = Page::from_exchange(exchange);
-    let rows = page.as_ref().and_then(Page::rows).into_iter().flatten();
+    let rows = Page::from_exchange(exchange).and_then(Page::rows).into_iter().flatten();
     rows.filter(|row| text_at(row, &["type"]) == Some(FILTERED_TYPE)).count()
 }
 
@@ -213,7 +211,7 @@ fn record_error(session: &mut Session<'_>, why: String) {
 /// Returns the code of the first accepted asset of the test mode.
 fn accepted_asset(session: &Session<'_>) -> Option<String> {
     let body = session.recording.account_exchange(Mode::Test)?.response()?.body.json()?;
-    let code = asset_code(account_meta(&body)?.get("accepted_assets")?.get(0)?)?;
+    let code = asset_code(account_meta(body)?.get("accepted_assets")?.get(0)?)?;
     // The code is inserted into a JSON text without escapes.
     code.bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')

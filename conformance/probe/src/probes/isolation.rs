@@ -133,7 +133,7 @@ pub(super) fn events_with_most_data(session: &Session<'_>, mode: Mode) -> Vec<St
         })
         .collect();
     // The events may have no readable types.
-    if found.is_empty() { first_event_id(&events).into_iter().collect() } else { found }
+    if found.is_empty() { first_event_id(events).into_iter().collect() } else { found }
 }
 
 /// Returns an old event of the unfiltered pages: the oldest one whose object changed its status later, so that the
@@ -145,20 +145,20 @@ pub(super) fn old_event(session: &Session<'_>, mode: Mode) -> Option<String> {
         page_request(exchange)
             .is_some_and(|request| request.list == List::Events && request.filters.is_empty())
     });
-    let rows = pages.filter_map(|exchange| Some(Page::from_exchange(exchange)?.rows()?.clone())).flatten();
-    let mut rows: Vec<Value> = rows.collect();
+    let rows = pages.filter_map(|exchange| Page::from_exchange(exchange)?.rows()).flatten();
+    let mut rows: Vec<&Value> = rows.collect();
     rows.sort_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned));
     let members = if mode == Mode::Live { ["charge", "invoice"] } else { ["invoice", "charge"] };
     let index_of_changed =
-        |member| (0..rows.len()).find(|&index| has_changed(&rows[index], &rows[index..], member));
+        |member| (0..rows.len()).find(|&index| has_changed(rows[index], &rows[index..], member));
     let row = members.into_iter().find_map(index_of_changed).map_or(rows.first(), |index| rows.get(index))?;
     text_at(row, &["id"]).map(str::to_owned)
 }
 
 /// Returns `true` if a newer event shows the charge or invoice of an event with another status.
-fn has_changed(event: &Value, newer: &[Value], member: &str) -> bool {
+fn has_changed(event: &Value, newer: &[&Value], member: &str) -> bool {
     let [code, status] = ["code", "status"].map(|field| text_at(event, &[member, field]));
-    let is_same = |row: &&Value| code.is_some() && text_at(row, &[member, "code"]) == code;
+    let is_same = |row: &&&Value| code.is_some() && text_at(row, &[member, "code"]) == code;
     newer.iter().filter(is_same).any(|row| text_at(row, &[member, "status"]) != status)
 }
 
@@ -169,11 +169,10 @@ pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
         let event = recent_events(&session.recording, mode.other())
             .into_iter()
             .find(|event| text_at(event, &["charge", "code"]).is_some())?;
-        Some((mode, event))
+        let paths = [&["id"][..], &["type"], &["charge", "code"]];
+        Some((mode, paths.map(|path| text_at(event, path).unwrap_or_default().to_owned())))
     });
-    let Some((mode, event)) = found else { return };
-    let [id, kind, code] =
-        [&["id"][..], &["type"], &["charge", "code"]].map(|path| text_at(&event, path).unwrap_or_default());
+    let Some((mode, [id, kind, code])) = found else { return };
     if session.has_room() && id != id.to_ascii_uppercase() {
         request_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, UPPERCASE_ID_ROUND).await;
     }
@@ -182,8 +181,8 @@ pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
         mode,
         List::Events,
         "charge",
-        code,
-        &format!("&type={}", percent_encode(kind)),
+        &code,
+        &format!("&type={}", percent_encode(&kind)),
     )
     .await;
 }
@@ -299,14 +298,15 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.as_str())) else {
         return;
     };
-    // The rows of the last list, the events.
-    let mut rows = Vec::new();
+    // The last list.
+    let mut events = None;
     let mut oldest_objects = Vec::new();
     for list in [List::Charges, List::Invoices, List::Events] {
         let request = sized_request(list, None, LONG_PAGE_SIZE);
         let path = page_path(&request);
         let exchange = session.send(Caller::OtherAccount, Purpose::Page(request), &path).await;
-        rows = Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
+        let exchange = events.insert(exchange);
+        let rows = Page::from_exchange(exchange).and_then(Page::rows).unwrap_or_default();
         let listed_kind = ObjectKind::ALL.into_iter().find(|kind| kind.list() == Some(list));
         let Some(kind) = listed_kind else { continue };
         // An old object is unlikely to change before it is requested.
@@ -316,7 +316,8 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     for (kind, code) in oldest_objects {
         request_object_of_other_account(session, mode, kind, &code).await;
     }
-    if let Some(id) = first_event_id(&rows) {
+    let rows = events.as_ref().and_then(Page::from_exchange).and_then(Page::rows).unwrap_or_default();
+    if let Some(id) = first_event_id(rows) {
         request_event(session, mode, &id, Side::OtherAccount, 1).await;
     }
     for (list, filter, value_path) in FILTERS_OF_OTHER_ACCOUNT {

@@ -89,10 +89,10 @@ fn untested_types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, Stri
     let mut tested = Vec::new();
     for mode in Mode::BOTH {
         for event in recent_events(recording, mode) {
-            let (Some(kind), Some(id)) = (text_at(&event, &["type"]), text_at(&event, &["id"])) else {
+            let (Some(kind), Some(id)) = (text_at(event, &["type"]), text_at(event, &["id"])) else {
                 continue;
             };
-            if was_requested_as_foreign(recording, &event) {
+            if was_requested_as_foreign(recording, event) {
                 tested.push(kind.to_owned());
             }
             found.entry(kind.to_owned()).or_default().entry(mode).or_insert_with(|| id.to_owned());

@@ -44,14 +44,19 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 /// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page. Returns the
 /// number of rows if the page states no total, and 0 if there is no page.
 async fn read_total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
-    let page = match session.burst_page(mode, &default_request(list)).and_then(Page::from_exchange) {
-        Some(page) => Some(page),
+    let burst_page = session
+        .burst_page(mode, &default_request(list))
+        .filter(|exchange| Page::from_exchange(exchange).is_some());
+    let exchange = match burst_page.cloned() {
+        Some(exchange) => exchange,
         None if mode == Mode::Test && list != List::Events => {
-            session.read_page(mode, sized_request(list, None, LONG_PAGE_SIZE)).await.1
+            session.read_page(mode, sized_request(list, None, LONG_PAGE_SIZE)).await
         }
-        None => session.read_page(mode, default_request(list)).await.1,
+        None => session.read_page(mode, default_request(list)).await,
     };
-    page.and_then(|page| page.meta_number("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
+    Page::from_exchange(&exchange)
+        .and_then(|page| page.meta_number("total").or(Some(page.rows()?.len() as u64)))
+        .unwrap_or(0)
 }
 
 /// Reads the long page of a list again if the newest unfiltered page states another total than the last long page.
@@ -78,7 +83,7 @@ fn is_unfiltered_page(exchange: &Exchange, list: List, mode: Mode) -> bool {
 async fn read_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
     let mut requests = positions::covering_pages(list, total).into_iter();
     let Some(middle) = requests.next() else { return };
-    let (middle, _) = session.read_page(mode, middle).await;
+    let middle = session.read_page(mode, middle).await;
     for request in requests {
         if request.page == Some(1) || !session.has_burst_page(mode, &request) {
             session.read_page(mode, request).await;
@@ -87,7 +92,7 @@ async fn read_pages(session: &mut Session<'_>, list: List, mode: Mode, total: u6
     if list == List::Events {
         // The first page, of a size that does not divide the total.
         let uneven = (2..=7).find(|size| !total.is_multiple_of(*size)).unwrap_or(2);
-        let (first, _) = session.read_page(mode, sized_request(list, Some(1), uneven)).await;
+        let first = session.read_page(mode, sized_request(list, Some(1), uneven)).await;
         follow_links(session, mode, &first, &["next"]).await;
         let rels: &[_] = if has_known_links(&middle) { &["last"] } else { &["prev", "first", "last"] };
         follow_links(session, mode, &middle, rels).await;

@@ -42,8 +42,8 @@ pub(crate) fn requests(plan: &Plan) -> u32 {
 /// deliveries.
 pub(crate) async fn read_watched(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
-        let events = events_before_deliveries(&session.recording, mode);
         for kind in WATCHED_KINDS {
+            let events = events_before_deliveries(&session.recording, mode);
             let Some(code) = newest_open(&events, kind.json_name()) else { continue };
             request_watched(session, mode, kind, &code).await;
         }
@@ -72,10 +72,10 @@ async fn request_watched(session: &mut Session<'_>, mode: Mode, kind: ObjectKind
 }
 
 /// Returns the code of the newest object of a kind that has no event of [`FINAL_EVENT_TYPES`].
-fn newest_open(events: &[Value], member: &str) -> Option<String> {
-    let code = |event: &'_ Value| text_at(event, &[member, "code"]).map(str::to_owned);
+fn newest_open(events: &[&Value], member: &str) -> Option<String> {
+    let code = |event: &&Value| text_at(event, &[member, "code"]).map(str::to_owned);
     let is_end =
-        |event: &&Value| text_at(event, &["type"]).is_some_and(|kind| FINAL_EVENT_TYPES.contains(&kind));
+        |event: &&&Value| text_at(event, &["type"]).is_some_and(|kind| FINAL_EVENT_TYPES.contains(&kind));
     let ended: BTreeSet<_> = events.iter().filter(is_end).filter_map(code).collect();
     events.iter().filter_map(code).find(|code| !code.is_empty() && !ended.contains(code))
 }

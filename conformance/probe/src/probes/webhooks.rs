@@ -105,12 +105,11 @@ async fn read_new_events(session: &mut Session<'_>) {
         session.send(Caller::Own(mode), Purpose::ListAfterDeliveries(list), &path).await;
     }
     for mode in Mode::BOTH {
-        let before = events_before_deliveries(&session.recording, mode);
-        let is_known = |row: &Value| before.iter().any(|known| known["id"] == row["id"]);
         for page in 1..=AFTER_PAGES {
             let exchange = request_long_page(session, mode, Purpose::AfterDeliveries, page).await;
-            let rows =
-                Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
+            let rows = Page::from_exchange(&exchange).and_then(Page::rows).unwrap_or_default();
+            let before = events_before_deliveries(&session.recording, mode);
+            let is_known = |row: &Value| before.iter().any(|known| known["id"] == row["id"]);
             if (rows.len() as u64) < LONG_PAGE_SIZE || rows.iter().any(is_known) {
                 break;
             }
@@ -198,8 +197,8 @@ fn expected_deliveries(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSe
         let before = events_before_deliveries(recording, mode);
         let known: BTreeSet<_> = before.iter().filter_map(|row| text_at(row, &["id"])).collect();
         for row in events_after_deliveries(recording, mode).unwrap_or_default() {
-            let is_subscribed = text_at(&row, &["type"]).is_some_and(|kind| types.contains(kind));
-            if let Some(id) = text_at(&row, &["id"]).filter(|id| is_subscribed && !known.contains(id)) {
+            let is_subscribed = text_at(row, &["type"]).is_some_and(|kind| types.contains(kind));
+            if let Some(id) = text_at(row, &["id"]).filter(|id| is_subscribed && !known.contains(id)) {
                 expected.insert((index, id.to_owned()));
             }
         }
@@ -305,7 +304,7 @@ fn redacted_deliveries<'a>(
                 .iter()
                 .map(|(name, value)| (redactor.redact(name), without_keys(redactor, value)))
                 .collect(),
-            body: without_keys(redactor, &clean.body),
+            body: without_keys(redactor, &clean.body).into(),
             response_status,
             signature: match signature_status(received, &keyring(names, endpoints, endpoint)) {
                 // The delivery may be signed with the secret of its endpoint, which is unknown.
@@ -388,16 +387,15 @@ fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
     let single = recording.exchanges.iter().filter(|exchange| requested_own_event(exchange).is_some());
     let single = single.filter(|exchange| exchange.status() == Some(200)).filter_map(single_event);
     let mut known_types: BTreeSet<_> =
-        single.filter_map(|event| text_at(&event, &["type"]).map(str::to_owned)).collect();
+        single.filter_map(|event| text_at(event, &["type"]).map(str::to_owned)).collect();
     let mut delivered: Vec<(u8, String)> = Vec::new();
     let received = recording.deliveries.iter().flat_map(|deliveries| &deliveries.received);
-    for body in received.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {
-        let Some(id) = text_at(&body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
-        if text_at(&body, &["mode"]) != Some(mode.as_str()) || delivered.iter().any(|(_, known)| known == id)
-        {
+    for body in received.filter_map(|delivery| delivery.body.json()) {
+        let Some(id) = text_at(body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
+        if text_at(body, &["mode"]) != Some(mode.as_str()) || delivered.iter().any(|(_, known)| known == id) {
             continue;
         }
-        let kind = text_at(&body, &["event"]).unwrap_or_default();
+        let kind = text_at(body, &["event"]).unwrap_or_default();
         let rank = match listed.contains_key(id) {
             false => 0,
             true if known_types.insert(kind.to_owned()) => 1,
