@@ -154,11 +154,12 @@ pub(crate) fn is_unchanged_before(
     event: &Value,
     exchange: &Exchange,
 ) -> bool {
-    let codes = |event: &Value| {
-        ["charge", "invoice"].map(|member| text_at(event, &[member, "code"]).map(str::to_owned))
-    };
+    fn codes(event: &Value) -> [Option<&str>; 2] {
+        ["charge", "invoice"].map(|member| text_at(event, &[member, "code"]))
+    }
+    let of_event = codes(event);
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let of_object = events.flat_map(PageView::rows).filter(|row| codes(row) == codes(event));
+    let of_object = events.flat_map(PageView::rows).filter(|row| codes(row) == of_event);
     let newest = of_object.filter_map(recorded_at).max();
     newest
         .zip(read_at(views, exchange))

@@ -84,7 +84,7 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
         if let Some(events) =
             reads.max_by_key(|events| (events.len(), events.first().map(|event| event.number)))
         {
-            found.extend(group_by_object(views, mode, events));
+            found.extend(group_by_object(&snapshot_objects(views, mode), mode, events));
         }
     }
     found
@@ -106,8 +106,9 @@ fn read_events<'a>(views: &'a [PageView<'_>], first: &'a PageView<'_>) -> Vec<Li
 pub(super) fn complete_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = BTreeMap::new();
     for mode in Mode::BOTH {
+        let snapshots = snapshot_objects(views, mode);
         for first in first_long_page_reads(views, List::Events, mode) {
-            let of_read = group_by_object(views, mode, read_events(views, first));
+            let of_read = group_by_object(&snapshots, mode, read_events(views, first));
             let complete = of_read.into_iter().filter(ObjectHistory::is_complete);
             found.extend(complete.map(|history| ((mode, history.name.clone()), history)));
         }
@@ -121,26 +122,30 @@ pub(super) fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
-        found.extend(group_by_object(
-            views,
-            mode,
-            rows.map(|(number, row)| ListedEvent { number, row, read_at: None }),
-        ));
+        let events = rows.map(|(number, row)| ListedEvent { number, row, read_at: None });
+        found.extend(group_by_object(&snapshot_objects(views, mode), mode, events));
     }
     found
 }
 
+/// The kind and code of an object.
+type KindAndCode<'a> = (&'static str, &'a str);
+
+/// Returns the objects that two events on one page of a mode show in different states.
+fn snapshot_objects<'a>(views: &[PageView<'a>], mode: Mode) -> BTreeSet<KindAndCode<'a>> {
+    let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+    of_mode.flat_map(|view| objects_in_two_states(view.rows())).collect()
+}
+
 /// Groups events by their objects. The same event may be on several pages; the last one counts.
 fn group_by_object<'a>(
-    views: &[PageView<'_>],
+    snapshots: &BTreeSet<KindAndCode<'_>>,
     mode: Mode,
     events: impl IntoIterator<Item = ListedEvent<'a>>,
 ) -> Vec<ObjectHistory<'a>> {
-    let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let snapshot_objects: BTreeSet<_> = of_mode.flat_map(|view| objects_in_two_states(view.rows())).collect();
     let distinct: BTreeMap<&str, ListedEvent<'_>> =
         events.into_iter().filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
-    let mut histories: BTreeMap<(&'static str, &str), Vec<ListedEvent<'_>>> = BTreeMap::new();
+    let mut histories: BTreeMap<KindAndCode<'_>, Vec<ListedEvent<'_>>> = BTreeMap::new();
     for event in distinct.into_values() {
         for (_, member) in LISTED_KINDS {
             if let Some(code) = text_at(event.row, &[member, "code"]) {
@@ -150,15 +155,15 @@ fn group_by_object<'a>(
     }
     let history = |((member, code), mut events): (_, Vec<ListedEvent<'a>>)| {
         events.sort_by_key(|event| (event.recorded_at(), !event.event_type().ends_with(".created")));
-        let is_snapshot = snapshot_objects.contains(&(member, code));
+        let is_snapshot = snapshots.contains(&(member, code));
         ObjectHistory { name: format!("{member} {code}"), mode, member, events, is_snapshot }
     };
     histories.into_iter().map(history).collect()
 }
 
 /// Returns the kind and code of each object that two events on a page show in different states.
-fn objects_in_two_states(rows: &[Value]) -> Vec<(&'static str, &str)> {
-    let mut states: BTreeMap<(&'static str, &str), &Value> = BTreeMap::new();
+fn objects_in_two_states(rows: &[Value]) -> Vec<KindAndCode<'_>> {
+    let mut states: BTreeMap<KindAndCode<'_>, &Value> = BTreeMap::new();
     let objects = LISTED_KINDS.into_iter().flat_map(|(_, member)| {
         rows.iter().filter_map(move |row| Some(((member, text_at(row, &[member, "code"])?), row)))
     });

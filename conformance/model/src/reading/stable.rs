@@ -30,13 +30,15 @@ pub fn is_later_page_by_number(exchange: &Exchange) -> bool {
 /// filtered list by number the first read of this list with the same key and filters. A server may show later pages as
 /// they were then, so that new records do not shift them.
 fn selecting_read<'r>(recording: &'r Recording, read: &'r Exchange) -> &'r Exchange {
-    let request =
-        page_request(read).filter(|request| is_later_page_by_number(read) && !request.filters.is_empty());
+    let Some(request) =
+        page_request(read).filter(|request| is_later_page_by_number(read) && !request.filters.is_empty())
+    else {
+        return read;
+    };
     let is_same_list = |exchange: &&Exchange| {
-        let earlier = page_request(exchange).filter(|_| exchange.caller == read.caller);
-        earlier.zip(request.as_ref()).is_some_and(|(earlier, request)| {
-            (earlier.list, &earlier.filters) == (request.list, &request.filters)
-        })
+        exchange.caller == read.caller
+            && page_request(exchange)
+                .is_some_and(|earlier| (earlier.list, &earlier.filters) == (request.list, &request.filters))
     };
     recording.exchanges.iter().find(is_same_list).filter(|first| first.number < read.number).unwrap_or(read)
 }
