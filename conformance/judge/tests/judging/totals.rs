@@ -74,6 +74,18 @@ fn a_total_lies_between_those_a_minute_before_and_later() {
     }
 }
 
+/// A later page may have the total of an older first page, so it is no upper bound of the pages in between.
+#[test]
+fn a_page_that_continues_an_older_one_bounds_no_total() {
+    let read = |second, number, total| {
+        read_at(second, request_of(List::Charges, false, number), &events("a", [1]), total)
+    };
+    for (later_total, expected) in [(27, "pass"), (30, "fail")] {
+        let found = recording(vec![read(0, None, 27), read(80, None, 83), read(160, Some(2), later_total)]);
+        check(&found, "paging.length", expected);
+    }
+}
+
 #[test]
 fn a_filtered_total_does_not_count_excluded_records() {
     let long = |second, total| read_at(second, request(None, None, 100), &events("b", 1..=100), total);
