@@ -122,9 +122,9 @@ fn may_continue_older_page(reads: &[(&PageView<'_>, u64)], (view, total): (&Page
         })
 }
 
-/// Checks that the total of each page lies between those of the same list at least a minute before and a minute later. Neither
-/// the page nor the later one may continue an older first page. Old events may be deleted, so a total of events counts only if
-/// it differs by a factor of two. Not judged with a filter by status.
+/// Checks that the total of each page lies between those of the same list at least a minute before and a minute later. A page
+/// that may continue an older first page is not judged, and is no later bound. Old events may be deleted, so a total of events
+/// counts only if it differs by a factor of two. Not judged with a filter by status.
 pub(crate) fn check_between_reads(
     views: &[PageView<'_>],
     is_judged: impl Fn(&PageRequest) -> bool,

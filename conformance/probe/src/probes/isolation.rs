@@ -298,14 +298,14 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.as_str())) else {
         return;
     };
-    // The last list.
-    let mut events = None;
+    // The exchange of the last list, the events.
+    let mut last_list = None;
     let mut oldest_objects = Vec::new();
     for list in [List::Charges, List::Invoices, List::Events] {
         let request = sized_request(list, None, LONG_PAGE_SIZE);
         let path = page_path(&request);
         let exchange = session.send(Caller::OtherAccount, Purpose::Page(request), &path).await;
-        let exchange = events.insert(exchange);
+        let exchange = last_list.insert(exchange);
         let rows = Page::from_exchange(exchange).and_then(Page::rows).unwrap_or_default();
         let listed_kind = ObjectKind::ALL.into_iter().find(|kind| kind.list() == Some(list));
         let Some(kind) = listed_kind else { continue };
@@ -316,7 +316,7 @@ pub(crate) async fn probe_other_account(session: &mut Session<'_>) {
     for (kind, code) in oldest_objects {
         request_object_of_other_account(session, mode, kind, &code).await;
     }
-    let rows = events.as_ref().and_then(Page::from_exchange).and_then(Page::rows).unwrap_or_default();
+    let rows = last_list.as_ref().and_then(Page::from_exchange).and_then(Page::rows).unwrap_or_default();
     if let Some(id) = first_event_id(rows) {
         request_event(session, mode, &id, Side::OtherAccount, 1).await;
     }
